@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tssample.h: logits in, tokens out, for LLM serving engines. This file is the manual.
+ *
+ * The way through it, in the order an engine needs it:
+ *   1. status codes and error messages        4. prepare_step: who is in this step
+ *   2. capabilities, create, destroy          5. sample, and verify for drafted chains
+ *   3. request parameters                     6. capture variants, for CUDA graphs
+ *
+ * Words used throughout
+ *   request     one sequence being generated, named by a 64-bit id that the caller chooses.
+ *   slot        an index into the sampler's pool, 0 <= slot < n_slots; holds a request's state.
+ *   row         one vector of logits. A step has n_requests * rows_per_request rows; row
+ *               r * rows_per_request + j is the j-th row of the r-th request.
+ *   HOST        ordinary memory.
+ *   DEVICE      memory of the sampler's device: ordinary memory for the CPU backend, memory that the
+ *               GPU can address for a CUDA backend.
+ *
+ * Rules that hold for every function
+ *   Struct size   Every struct starts with struct_size = sizeof(the struct); structs only grow. A smaller
+ *                 size (an older header) is accepted down to the first release's; a larger one (a newer
+ *                 header) is accepted when the bytes this library does not know are all zero; anything
+ *                 else is TS_ERROR_STRUCT_SIZE. Zero in a field means its default.
+ *   Errors        Each call returns TS_OK or an error code; ts_last_error() then names the argument.
+ *                 After an error the sampler is exactly as before the call, nothing was enqueued and no
+ *                 output was written. No call aborts, exits, prints or throws.
+ *   Stream        Work is ordered on the `stream` argument (a cudaStream_t; NULL is the default stream).
+ *                 The CPU backend ignores it and has finished when the call returns.
+ *   Thread        Different samplers are independent. One sampler: one call at a time, from any thread.
+ *                 Functions without a sampler argument may be called from any thread at any time.
+ *   Memory        Nothing is allocated after ts_sampler_create. Input arrays are read only during the
+ *                 call (CPU) or until the stream has passed it (CUDA); none are kept.
+ *   Determinism   A token depends on the row's logits, mask, parameters, seed and position alone: never
+ *                 on other rows, the batch size, the route, the backend or the machine. The rules, to
+ *                 the bit, are in src/contract/.
+ */
+#ifndef TSSAMPLE_H_
+#define TSSAMPLE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TS_API __attribute__((visibility("default")))
+#else
+#define TS_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TS_VERSION_MAJOR 0
+#define TS_VERSION_MINOR 1
+#define TS_VERSION_PATCH 0
+/* The soname's number. Programs built against one ABI version run with every library of that version. */
+#define TS_ABI_VERSION 0
+
+typedef struct ts_sampler ts_sampler;
+typedef struct CUstream_st* ts_stream;
+
+/* ---- 1. Status codes and error messages ------------------------------------------------------------ */
+
+/* The type of every status. Values never change; new ones may be added. */
+typedef int32_t ts_status;
+enum {
+  TS_OK = 0,
+  TS_ERROR_INVALID_ARGUMENT = 1, /* NULL, out of range, misaligned, unknown enum value */
+  TS_ERROR_STRUCT_SIZE = 2,      /* struct_size is not one this library can read */
+  TS_ERROR_NOT_PREPARED = 3,     /* sample or verify without the matching prepare_step */
+  TS_ERROR_UNSUPPORTED = 4,      /* a valid request that this build, device or forced route cannot serve */
+  TS_ERROR_OUT_OF_MEMORY = 5,    /* host or device allocation failed (create only) */
+  TS_ERROR_DEVICE = 6,           /* the device asked for does not exist or is not in this build */
+  TS_ERROR_CUDA = 7,             /* the CUDA runtime reported an error; the message has its text */
+  TS_ERROR_INTERNAL = 8          /* a defect of this library; the message says where */
+};
+
+/* A status as text: "TS_OK", "TS_ERROR_INVALID_ARGUMENT", ...; "TS_ERROR_UNKNOWN" for any other value.
+ * Returns a static string, never NULL. Errors: none. */
+TS_API const char* ts_status_string(ts_status status);
+
+/* The message of the last call on this thread that returned an error, e.g.
+ * "ts_step.slots[3] = 4096: outside the pool of 1024 slots". Calls that succeed leave it as it was.
+ * Returns a NUL-terminated string of at most 511 bytes, "" before the first error, valid until the next
+ * failing call on the same thread. Never NULL. Errors: none. */
+TS_API const char* ts_last_error(void);
+
+/* ---- 2. Capabilities, create, destroy -------------------------------------------------------------- */
+
+/* The library's version: major * 10000 + minor * 100 + patch. Compare with TS_VERSION_* of the header. */
+TS_API int32_t ts_version(void);
+
+/* The library's version as text, e.g. "0.1.0". Static, never NULL. */
+TS_API const char* ts_version_string(void);
+
+/* Where a sampler runs (ts_config.device). */
+enum {
+  TS_DEVICE_AUTO = 0, /* CUDA when this build and this machine have it, else CPU */
+  TS_DEVICE_CPU = 1,
+  TS_DEVICE_CUDA = 2 /* the GPU numbered ts_config.device_ordinal */
+};
+
+/* Element type of logits (ts_rows.logits_type). All are converted exactly to fp32. */
+enum { TS_FP32 = 0, TS_BF16 = 1, TS_FP16 = 2 };
+
+/* Element type of an index array (slots, positions). */
+enum { TS_INT32 = 0, TS_INT64 = 1 };
+
+/* Largest supported row width. Sums of integer weights cannot overflow below it. */
+#define TS_MAX_VOCAB 4194303
+
+/* What this build can do on this machine. Filled by ts_get_capabilities. */
+typedef struct ts_capabilities {
+  uint32_t struct_size;      /* in: sizeof(ts_capabilities) of the caller */
+  uint32_t devices;          /* bit TS_DEVICE_CPU, bit TS_DEVICE_CUDA: backends in this build */
+  int32_t n_cuda_devices;    /* GPUs that a sampler can be created on; 0 without driver, GPU or CUDA build */
+  int32_t auto_device;       /* what TS_DEVICE_AUTO chooses now: TS_DEVICE_CPU or TS_DEVICE_CUDA */
+  uint32_t logits_types;     /* bits TS_FP32, TS_BF16, TS_FP16 */
+  uint32_t index_types;      /* bits TS_INT32, TS_INT64 */
+  int32_t max_vocab;         /* TS_MAX_VOCAB of the library */
+  int32_t abi_version;       /* TS_ABI_VERSION of the library */
+} ts_capabilities;
+
+/* Fills *out (HOST). Needs no sampler, creates no CUDA context.
+ * out->struct_size must be set by the caller; the library writes at most that many bytes.
+ * Stream: none. Thread: any. Errors: INVALID_ARGUMENT (out is NULL), STRUCT_SIZE. */
+TS_API ts_status ts_get_capabilities(ts_capabilities* out);
+
+/* Configuration of a sampler. Only vocab_size has no default. */
+typedef struct ts_config {
+  uint32_t struct_size;
+  int32_t device;               /* TS_DEVICE_*; 0: automatic */
+  int32_t device_ordinal;       /* CUDA device number; 0: the first */
+  int32_t vocab_size;           /* widest row that will be sampled, 1..TS_MAX_VOCAB */
+  int32_t n_slots;              /* size of the pool, 1..2^24; 0: 1024 */
+  int32_t max_requests;         /* most requests in a step, 1..n_slots; 0: n_slots */
+  int32_t max_rows_per_request; /* most rows a request has in a step, 1..1024; 0: 8 */
+  int32_t invalid_token;        /* returned for a row without a candidate, 0..vocab_size-1; 0: id 0 */
+  uint64_t seed;                /* mixed with the request id into the seed of requests that bring none */
+  uint64_t flags;               /* none defined yet: must be 0 */
+} ts_config;
+
+/* Creates a sampler and allocates everything it will ever use.
+ *   config   HOST, read.
+ *   out      HOST, written: the new sampler, or NULL on error.
+ * Environment, read here and only here:
+ *   TSSAMPLE_FORCE_ROUTE=NAME  every step takes this route (a name of section 6, with or without "+min_p");
+ *                              prepare_step returns UNSUPPORTED for a step that the route cannot serve.
+ *   TSSAMPLE_LOG_PLAN=1        prepare_step writes one line about each step's plan to stderr.
+ * Stream: none. Thread: any.
+ * Errors: INVALID_ARGUMENT, STRUCT_SIZE, DEVICE, OUT_OF_MEMORY, CUDA. */
+TS_API ts_status ts_sampler_create(const ts_config* config, ts_sampler** out);
+
+/* Frees a sampler. NULL is allowed. No call on it may be under way. */
+TS_API void ts_sampler_destroy(ts_sampler* sampler);
+
+/* The device a sampler runs on: TS_DEVICE_CPU or TS_DEVICE_CUDA; 0 when sampler is NULL. */
+TS_API int32_t ts_sampler_device(const ts_sampler* sampler);
+
+/* ---- 3. Request parameters ------------------------------------------------------------------------- */
+
+/* ts_request_params.flags */
+enum { TS_PARAMS_SEEDED = 1 /* `seed` is the request's own; without it the seed comes from ts_config.seed */ };
+
+/* How one request is sampled. The filters apply in the order top_k, top_p, min_p to candidates ordered by
+ * logit descending, then id ascending; each keeps a prefix, never less than the first candidate.
+ * A zero-filled struct (struct_size set) is greedy. Start from TS_REQUEST_PARAMS_INIT to sample from the whole
+ * distribution. */
+typedef struct ts_request_params {
+  uint32_t struct_size;
+  uint32_t flags;    /* TS_PARAMS_SEEDED or 0 */
+  uint64_t seed;     /* same seed, position and logits: same token, in any request and any batch */
+  float temperature; /* 0 <= temperature < inf. Below 1e-6: greedy, whatever the filters */
+  int32_t top_k;     /* keep the first top_k. <= 0, >= the row width and 2^30: off. No upper bound */
+  float top_p;       /* keep while the weight in front is < top_p * (weight that top_k left). >= 1: off.
+                        <= 0: the first candidate only. Not NaN */
+  float min_p;       /* keep probability >= min_p * largest probability, at most 1. <= 0: off. Not NaN */
+} ts_request_params;
+
+/* Temperature 1, no filter, no own seed. In C and C++: ts_request_params p = TS_REQUEST_PARAMS_INIT; */
+#define TS_REQUEST_PARAMS_INIT {(uint32_t)sizeof(ts_request_params), 0u, 0u, 1.0f, 0, 1.0f, 0.0f}
+
+/* ---- 4. prepare_step ------------------------------------------------------------------------------- */
+
+/* Who takes part in a step. All arrays are HOST and have n_requests entries. */
+typedef struct ts_step {
+  uint32_t struct_size;
+  int32_t n_requests;              /* 0..max_requests. 0: the step is empty, the arrays may be NULL */
+  int32_t rows_per_request;        /* 1..max_rows_per_request; 0: 1. A chain of d drafts has d + 1 rows */
+  int32_t slots_type;              /* TS_INT32 or TS_INT64 */
+  const uint64_t* request_ids;     /* any values; 8-byte aligned */
+  const void* slots;               /* int32 or int64, each in [0, n_slots), none twice; naturally aligned */
+  const ts_request_params* params; /* first of n_requests structs; 8-byte aligned. Only entries of requests that
+                                      are new in their slot are read; NULL is allowed when none is new */
+  uint32_t params_stride;          /* bytes from one params struct to the next, a multiple of 8;
+                                      0: params[0].struct_size */
+  uint32_t reserved;               /* must be 0 */
+} ts_step;
+
+/* Says which requests the next sample and verify calls serve, gives new requests their slots, and selects the
+ * step's route. A slot is written only when its owner changes: the request id differs from the one that the
+ * slot last held, or the slot was never used or was released. First use and recycling are the same thing, and a
+ * step of known requests writes nothing: a known request's params are not looked at, so they cannot change
+ * during its life (release the slot first to change them).
+ *   sampler  written.     step  HOST, read during the call.
+ * Stream: slots are written in stream order. Thread: one call at a time per sampler.
+ * Errors: INVALID_ARGUMENT (names the array and the entry), STRUCT_SIZE, UNSUPPORTED (forced route), CUDA. */
+TS_API ts_status ts_sampler_prepare_step(ts_sampler* sampler, const ts_step* step, ts_stream stream);
+
+/* Forgets the owners of n slots (HOST, int32 or int64 as slots_type says), so that whoever comes next in them is
+ * new. Needed only when the same request id comes again in the same slot as another request, or with other
+ * parameters. Slots that were not in use are allowed; the prepared step is forgotten if it had one of them.
+ * Stream, Thread: as prepare_step. Errors: INVALID_ARGUMENT. */
+TS_API ts_status ts_sampler_release_slots(ts_sampler* sampler, const void* slots, int32_t slots_type, int32_t n,
+                                          ts_stream stream);
+
+/* The route selected by the last prepare_step: "greedy", "plain", "top_k", "top_k_top_p", "top_p" or "mixed",
+ * with "+min_p" appended when a row uses min_p; "none" before the first step and after an empty one.
+ * Every route gives the same tokens; the name is for logs and tests. Static, never NULL. */
+TS_API const char* ts_sampler_step_route(const ts_sampler* sampler);
+
+/* ---- 5. sample and verify -------------------------------------------------------------------------- */
+
+/* The rows to sample from. n_requests and rows_per_request must be those of the prepared step, or fewer requests of
+ * it (any subset, any order). All arrays are DEVICE. */
+typedef struct ts_rows {
+  uint32_t struct_size;
+  int32_t n_requests;       /* 0: nothing is done, the arrays may be NULL */
+  int32_t rows_per_request; /* 0: 1 */
+  int32_t vocab;            /* row width: ids 0..vocab-1, 1..vocab_size; 0: vocab_size */
+  const void* logits;       /* [n_requests * rows_per_request, vocab], aligned to its element */
+  int64_t row_stride;       /* elements from row to row, >= vocab; 0: vocab */
+  int32_t logits_type;      /* TS_FP32, TS_BF16 or TS_FP16 */
+  int32_t n_valid;          /* ids >= n_valid are padding and never returned, 1..vocab; 0: vocab */
+  const void* slots;        /* [n_requests] */
+  int32_t slots_type;       /* TS_INT32 or TS_INT64 */
+  int32_t positions_type;   /* TS_INT32 or TS_INT64 */
+  const void* positions;    /* [n_requests], >= 0: the request's offset, usually its valid cache length. The row j of a
+                               request draws the noise of position offset + j: pass another offset each step, or
+                               tokens of different steps share their noise. NULL: all offsets 0 */
+  const int32_t* allow_mask; /* [rows, mask_words] bitmask: bit i % 32 of word i / 32 set = id i is allowed; ids past
+                                the last word are forbidden. NULL: all allowed */
+  int32_t mask_words;        /* words that a row has, >= 1; 0: enough for vocab */
+  int32_t reserved;          /* must be 0 */
+  int64_t mask_stride;       /* words from row to row, >= mask_words; 0: mask_words */
+} ts_rows;
+
+/* Row flags (uint32). NAN and INF look at the whole row, masked and padding ids included. */
+enum {
+  TS_ROW_NAN = 1,  /* the row held a NaN (taken as -inf) */
+  TS_ROW_INF = 2,  /* the row held a +inf (taken as FLT_MAX) */
+  TS_ROW_EMPTY = 4 /* no candidate: all ids masked, NaN or -inf; the token is ts_config.invalid_token */
+};
+
+/* What sample writes. Arrays are DEVICE, [n_requests * rows_per_request]; NULL: not wanted. */
+typedef struct ts_sample_out {
+  uint32_t struct_size;
+  uint32_t reserved;   /* must be 0 */
+  int32_t* tokens;     /* required: the sampled ids */
+  float* logprobs;     /* natural log of the token's probability under the row's masked logits, before temperature
+                          and filters (temperature 1, all allowed ids). NaN for an EMPTY row */
+  int32_t* ranks;      /* 1 + number of allowed ids whose logit is strictly greater; 0 for an EMPTY row */
+  int32_t* n_kept;     /* ids that temperature and filters left to choose from; 1 if greedy, 0 if EMPTY */
+  uint32_t* row_flags; /* TS_ROW_*, 0 for an ordinary row */
+} ts_sample_out;
+
+/* Samples one token for every row.
+ *   sampler  its prepared step says which requests; not changed.
+ *   rows     HOST struct of DEVICE arrays, read.     out   HOST struct of DEVICE arrays, written.
+ * Outputs must not overlap inputs or each other.
+ * Stream: enqueues only (CUDA). Thread: one call at a time per sampler.
+ * Errors: INVALID_ARGUMENT, STRUCT_SIZE, NOT_PREPARED (no step, more requests or other rows_per_request than prepared,
+ * or, on the CPU backend, a slot that is not in the step), CUDA. */
+TS_API ts_status ts_sampler_sample(ts_sampler* sampler, const ts_rows* rows, const ts_sample_out* out,
+                                   ts_stream stream);
+
+/* The drafted chains to judge. */
+typedef struct ts_draft {
+  uint32_t struct_size;
+  uint32_t reserved;          /* must be 0 */
+  const int32_t* candidates;  /* DEVICE [n_requests, rows_per_request]: column 0 is the last committed token (not
+                                 judged), column j the j-th draft, j >= 1. Ids outside [0, vocab) never match */
+  int64_t candidates_stride;  /* elements from request to request, >= rows_per_request; 0: rows_per_request */
+} ts_draft;
+
+/* What verify writes. Arrays are DEVICE; NULL: not wanted, where not required. */
+typedef struct ts_verify_out {
+  uint32_t struct_size;
+  uint32_t reserved;      /* must be 0 */
+  int32_t* predict;       /* required, [rows]: the tokens to emit, those of request r at
+                             r * rows_per_request + 0 .. + accept_length[r] - 1: the accepted drafts, then the
+                             correction or the bonus token; -1 in the places after them */
+  int32_t* accept_index;  /* required, [rows]: row numbers r * rows_per_request + j of the emitted tokens,
+                             -1 in the places after them */
+  int32_t* accept_length; /* required, [n_requests]: tokens emitted, accepted drafts + 1 */
+  float* logprobs;        /* [rows], as in ts_sample_out; NaN after accept_length */
+  int32_t* ranks;         /* [rows], as in ts_sample_out; 0 after accept_length */
+  int32_t* n_kept;        /* [rows], as in ts_sample_out; 0 after accept_length */
+  uint32_t* row_flags;    /* [rows], as in ts_sample_out; 0 after accept_length */
+} ts_verify_out;
+
+/* Verifies a chain of drafted tokens per request by exact match: row j of a request is sampled exactly as
+ * ts_sampler_sample would sample it; while it equals draft j + 1 the draft is accepted, the first that differs is
+ * replaced by the sampled token, and when all are accepted the last row's token is the bonus. The emitted tokens
+ * are therefore those that plain sampling would have given, for any draft. An EMPTY row ends its chain.
+ * Parameters, Stream, Thread and Errors as ts_sampler_sample. */
+TS_API ts_status ts_sampler_verify(ts_sampler* sampler, const ts_rows* rows, const ts_draft* draft,
+                                   const ts_verify_out* out, ts_stream stream);
+
+/* ---- 6. Capture variants, for engines that keep CUDA graphs ---------------------------------------- */
+
+/* Which call a variant is for. */
+enum { TS_CALL_SAMPLE = 0, TS_CALL_VERIFY = 1 };
+
+/* The graphs worth capturing for a call: how many, and the name of each (index from 0; NULL outside the list).
+ * Sampling: "default", "plain", "top_p", "top_k", "top_k_top_p"; verification: the same with "verify_" in front.
+ * "default" serves every step. Static strings. Errors: count is 0 for an unknown call. */
+TS_API int32_t ts_capture_variant_count(int32_t call);
+TS_API const char* ts_capture_variant_name(int32_t call, int32_t index);
+
+/* Makes the next sample or verify calls take the way of `variant`, whatever the slots hold, so that the caller can
+ * warm up and capture them: any slots of the pool are then allowed. No slot is written; a slot that no request owns
+ * samples greedily. Lasts until ts_sampler_reset_capture, which forgets the prepared step.
+ *   n_requests, rows_per_request   as in ts_step, both >= 1.     variant   HOST, one of the names above.
+ * TSSAMPLE_FORCE_ROUTE does not apply here.
+ * Errors: INVALID_ARGUMENT. */
+TS_API ts_status ts_sampler_prepare_capture(ts_sampler* sampler, int32_t n_requests, int32_t rows_per_request,
+                                            const char* variant, ts_stream stream);
+TS_API ts_status ts_sampler_reset_capture(ts_sampler* sampler, ts_stream stream);
+
+/* The variant that serves the step just prepared: the name to look the captured graph up by. Static;
+ * NULL when sampler is NULL, no step (or an empty one) is prepared, or call is unknown. */
+TS_API const char* ts_sampler_step_variant(const ts_sampler* sampler, int32_t call);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TSSAMPLE_H_ */
