@@ -110,14 +110,14 @@ enum { TS_INT32 = 0, TS_INT64 = 1 };
 
 /* What this build can do on this machine. Filled by ts_get_capabilities. */
 typedef struct ts_capabilities {
-  uint32_t struct_size;      /* in: sizeof(ts_capabilities) of the caller */
-  uint32_t devices;          /* bit TS_DEVICE_CPU, bit TS_DEVICE_CUDA: backends in this build */
-  int32_t n_cuda_devices;    /* GPUs that a sampler can be created on; 0 without driver, GPU or CUDA build */
-  int32_t auto_device;       /* what TS_DEVICE_AUTO chooses now: TS_DEVICE_CPU or TS_DEVICE_CUDA */
-  uint32_t logits_types;     /* bits TS_FP32, TS_BF16, TS_FP16 */
-  uint32_t index_types;      /* bits TS_INT32, TS_INT64 */
-  int32_t max_vocab;         /* TS_MAX_VOCAB of the library */
-  int32_t abi_version;       /* TS_ABI_VERSION of the library */
+  uint32_t struct_size;   /* in: sizeof(ts_capabilities) of the caller */
+  uint32_t devices;       /* bit TS_DEVICE_CPU, bit TS_DEVICE_CUDA: backends in this build */
+  int32_t n_cuda_devices; /* GPUs that a sampler can be created on; 0 without driver, GPU or CUDA build */
+  int32_t auto_device;    /* what TS_DEVICE_AUTO chooses now: TS_DEVICE_CPU or TS_DEVICE_CUDA */
+  uint32_t logits_types;  /* bits TS_FP32, TS_BF16, TS_FP16 */
+  uint32_t index_types;   /* bits TS_INT32, TS_INT64 */
+  int32_t max_vocab;      /* TS_MAX_VOCAB of the library */
+  int32_t abi_version;    /* TS_ABI_VERSION of the library */
 } ts_capabilities;
 
 /* Fills *out (HOST). Needs no sampler, creates no CUDA context.
@@ -177,7 +177,8 @@ typedef struct ts_request_params {
 } ts_request_params;
 
 /* Temperature 1, no filter, no own seed. In C and C++: ts_request_params p = TS_REQUEST_PARAMS_INIT; */
-#define TS_REQUEST_PARAMS_INIT {(uint32_t)sizeof(ts_request_params), 0u, 0u, 1.0f, 0, 1.0f, 0.0f}
+#define TS_REQUEST_PARAMS_INIT \
+  { (uint32_t)sizeof(ts_request_params), 0u, 0u, 1.0f, 0, 1.0f, 0.0f }
 
 /* ---- 4. prepare_step ------------------------------------------------------------------------------- */
 
@@ -209,9 +210,8 @@ TS_API ts_status ts_sampler_prepare_step(ts_sampler* sampler, const ts_step* ste
 /* Forgets the owners of n slots (HOST, int32 or int64 as slots_type says), so that whoever comes next in them is
  * new. Needed only when the same request id comes again in the same slot as another request, or with other
  * parameters. Slots that were not in use are allowed; the prepared step is forgotten if it had one of them.
- * Stream, Thread: as prepare_step. Errors: INVALID_ARGUMENT. */
-TS_API ts_status ts_sampler_release_slots(ts_sampler* sampler, const void* slots, int32_t slots_type, int32_t n,
-                                          ts_stream stream);
+ * Stream: none; nothing on the device changes. Thread: as prepare_step. Errors: INVALID_ARGUMENT. */
+TS_API ts_status ts_sampler_release_slots(ts_sampler* sampler, const void* slots, int32_t slots_type, int32_t n);
 
 /* The route selected by the last prepare_step: "greedy", "plain", "top_k", "top_k_top_p", "top_p" or "mixed",
  * with "+min_p" appended when a row uses min_p; "none" before the first step and after an empty one.
@@ -224,19 +224,19 @@ TS_API const char* ts_sampler_step_route(const ts_sampler* sampler);
  * it (any subset, any order). All arrays are DEVICE. */
 typedef struct ts_rows {
   uint32_t struct_size;
-  int32_t n_requests;       /* 0: nothing is done, the arrays may be NULL */
-  int32_t rows_per_request; /* 0: 1 */
-  int32_t vocab;            /* row width: ids 0..vocab-1, 1..vocab_size; 0: vocab_size */
-  const void* logits;       /* [n_requests * rows_per_request, vocab], aligned to its element */
-  int64_t row_stride;       /* elements from row to row, >= vocab; 0: vocab */
-  int32_t logits_type;      /* TS_FP32, TS_BF16 or TS_FP16 */
-  int32_t n_valid;          /* ids >= n_valid are padding and never returned, 1..vocab; 0: vocab */
-  const void* slots;        /* [n_requests] */
-  int32_t slots_type;       /* TS_INT32 or TS_INT64 */
-  int32_t positions_type;   /* TS_INT32 or TS_INT64 */
-  const void* positions;    /* [n_requests], >= 0: the request's offset, usually its valid cache length. The row j of a
-                               request draws the noise of position offset + j: pass another offset each step, or
-                               tokens of different steps share their noise. NULL: all offsets 0 */
+  int32_t n_requests;        /* 0: nothing is done, the arrays may be NULL */
+  int32_t rows_per_request;  /* 0: 1 */
+  int32_t vocab;             /* row width: ids 0..vocab-1, 1..vocab_size; 0: vocab_size */
+  const void* logits;        /* [n_requests * rows_per_request, vocab], aligned to its element */
+  int64_t row_stride;        /* elements from row to row, >= vocab; 0: vocab */
+  int32_t logits_type;       /* TS_FP32, TS_BF16 or TS_FP16 */
+  int32_t n_valid;           /* ids >= n_valid are padding and never returned, 1..vocab; 0: vocab */
+  const void* slots;         /* [n_requests] */
+  int32_t slots_type;        /* TS_INT32 or TS_INT64 */
+  int32_t positions_type;    /* TS_INT32 or TS_INT64 */
+  const void* positions;     /* [n_requests], >= 0: the request's offset, usually its valid cache length. The row j of a
+                                request draws the noise of position offset + j: pass another offset each step, or
+                                tokens of different steps share their noise. NULL: all offsets 0 */
   const int32_t* allow_mask; /* [rows, mask_words] bitmask: bit i % 32 of word i / 32 set = id i is allowed; ids past
                                 the last word are forbidden. NULL: all allowed */
   int32_t mask_words;        /* words that a row has, >= 1; 0: enough for vocab */
@@ -276,10 +276,10 @@ TS_API ts_status ts_sampler_sample(ts_sampler* sampler, const ts_rows* rows, con
 /* The drafted chains to judge. */
 typedef struct ts_draft {
   uint32_t struct_size;
-  uint32_t reserved;          /* must be 0 */
-  const int32_t* candidates;  /* DEVICE [n_requests, rows_per_request]: column 0 is the last committed token (not
-                                 judged), column j the j-th draft, j >= 1. Ids outside [0, vocab) never match */
-  int64_t candidates_stride;  /* elements from request to request, >= rows_per_request; 0: rows_per_request */
+  uint32_t reserved;         /* must be 0 */
+  const int32_t* candidates; /* DEVICE [n_requests, rows_per_request]: column 0 is the last committed token (not
+                                judged), column j the j-th draft, j >= 1. Ids outside [0, vocab) never match */
+  int64_t candidates_stride; /* elements from request to request, >= rows_per_request; 0: rows_per_request */
 } ts_draft;
 
 /* What verify writes. Arrays are DEVICE; NULL: not wanted, where not required. */
@@ -318,7 +318,7 @@ TS_API int32_t ts_capture_variant_count(int32_t call);
 TS_API const char* ts_capture_variant_name(int32_t call, int32_t index);
 
 /* Makes the next sample or verify calls take the way of `variant`, whatever the slots hold, so that the caller can
- * warm up and capture them: any slots of the pool are then allowed. No slot is written; a slot that no request owns
+ * warm up and capture them: any slots of the pool are then allowed. No slot is written; a slot that was never used
  * samples greedily. Lasts until ts_sampler_reset_capture, which forgets the prepared step.
  *   n_requests, rows_per_request   as in ts_step, both >= 1.     variant   HOST, one of the names above.
  * TSSAMPLE_FORCE_ROUTE does not apply here.

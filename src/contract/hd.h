@@ -45,7 +45,8 @@ TS_HD uint64_t mul_high(uint64_t a, uint64_t b) {
 #if defined(__CUDA_ARCH__)
   return __umul64hi(a, b);
 #else
-  return static_cast<uint64_t>((static_cast<unsigned __int128>(a) * b) >> 64);
+  __extension__ using uint128 = unsigned __int128;
+  return static_cast<uint64_t>((static_cast<uint128>(a) * b) >> 64);
 #endif
 }
 

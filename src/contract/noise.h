@@ -48,8 +48,8 @@ TS_HD double to_double(uint64_t u) { return static_cast<double>(static_cast<int6
 // g = -ln(-ln(1 - v)) with v = (u + 1/2) / 2^64.
 TS_HD double gumbel(uint64_t u) {
   // Why: 1 - v of a v above one half is the exact integer complement; below it the logarithm of 1 - v keeps v's bits.
-  const double e = (u >> 63) == 0 ? -ln_one_minus((to_double(u) + 0.5) * 0x1p-64)
-                                  : -ln((to_double(~u) + 0.5) * 0x1p-64);
+  const double e =
+      (u >> 63) == 0 ? -ln_one_minus((to_double(u) + 0.5) * 0x1p-64) : -ln((to_double(~u) + 0.5) * 0x1p-64);
   return -ln(e);
 }
 

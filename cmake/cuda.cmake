@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Finds nvcc as TSSAMPLE_CUDA says and sets TSSAMPLE_HAVE_CUDA.
+set(TSSAMPLE_HAVE_CUDA OFF)
+if(NOT TSSAMPLE_CUDA STREQUAL "OFF")
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;100-real;120" CACHE STRING "GPU architectures")
+    set(CMAKE_CUDA_STANDARD 17)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    enable_language(CUDA)
+    set(TSSAMPLE_HAVE_CUDA ON)
+  elseif(TSSAMPLE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "TSSAMPLE_CUDA=ON, but no CUDA compiler was found (set CMAKE_CUDA_COMPILER or PATH)")
+  endif()
+endif()
+message(STATUS "tssample: CUDA ${TSSAMPLE_HAVE_CUDA}")

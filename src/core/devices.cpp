@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choice of the backend.
+#include "core/devices.h"
+
+#include "core/error.h"
+#include "cpu/cpu_backend.h"
+
+namespace ts {
+namespace {
+
+bool cpu_has_fma() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return true;
+#endif
+}
+
+}  // namespace
+
+uint32_t built_devices() { return 1u << TS_DEVICE_CPU; }
+
+int32_t n_cuda_devices() { return 0; }
+
+int32_t choose_auto_device() { return n_cuda_devices() > 0 ? TS_DEVICE_CUDA : TS_DEVICE_CPU; }
+
+std::unique_ptr<Backend> make_backend(const ts_config& config) {
+  const int32_t device = config.device == TS_DEVICE_AUTO ? choose_auto_device() : config.device;
+  if (device == TS_DEVICE_CUDA) {
+    throw Error(TS_ERROR_DEVICE, "ts_config.device = TS_DEVICE_CUDA: this build of the library has no CUDA backend");
+  }
+  if (!cpu_has_fma()) {
+    throw Error(TS_ERROR_DEVICE, "this processor has no AVX2 and FMA, which the library needs (x86-64-v3)");
+  }
+  return std::make_unique<CpuBackend>(config);
+}
+
+}  // namespace ts

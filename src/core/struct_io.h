@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading public structs that an older or newer header may have laid out: the only place that knows struct_size.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace ts {
+
+// sizeof each struct in the first release. Later fields come after these bytes.
+template <class T>
+struct FirstSize;
+template <>
+struct FirstSize<ts_capabilities> {
+  static constexpr uint32_t value = 32;
+};
+template <>
+struct FirstSize<ts_config> {
+  static constexpr uint32_t value = 48;
+};
+template <>
+struct FirstSize<ts_request_params> {
+  static constexpr uint32_t value = 32;
+};
+template <>
+struct FirstSize<ts_step> {
+  static constexpr uint32_t value = 48;
+};
+template <>
+struct FirstSize<ts_rows> {
+  static constexpr uint32_t value = 88;
+};
+template <>
+struct FirstSize<ts_sample_out> {
+  static constexpr uint32_t value = 48;
+};
+template <>
+struct FirstSize<ts_draft> {
+  static constexpr uint32_t value = 24;
+};
+template <>
+struct FirstSize<ts_verify_out> {
+  static constexpr uint32_t value = 64;
+};
+
+// Throws unless a struct of this struct_size can be read (its tail is checked by read_struct).
+void check_struct_size(uint32_t struct_size, uint32_t first_size, const char* name);
+
+// Throws unless the bytes past the known size are zero.
+void check_unknown_tail(const void* data, uint32_t struct_size, uint32_t known_size, const char* name);
+
+// The struct_size of a caller's struct, checked.
+template <class T>
+uint32_t read_struct_size(const T* in, const char* name) {
+  if (in == nullptr) throw Error(TS_ERROR_INVALID_ARGUMENT, "%s is NULL", name);
+  if (reinterpret_cast<uintptr_t>(in) % alignof(T) != 0) {
+    throw Error(TS_ERROR_INVALID_ARGUMENT, "%s is not aligned to %zu bytes", name, alignof(T));
+  }
+  uint32_t size;
+  std::memcpy(&size, in, sizeof(size));
+  check_struct_size(size, FirstSize<T>::value, name);
+  return size;
+}
+
+// The caller's struct in this library's layout: missing fields zero, unknown ones checked to be zero.
+template <class T>
+T read_struct(const T* in, const char* name) {
+  const uint32_t size = read_struct_size(in, name);
+  T out{};
+  std::memcpy(static_cast<void*>(&out), in, size < sizeof(T) ? size : sizeof(T));
+  check_unknown_tail(in, size, sizeof(T), name);
+  return out;
+}
+
+// An array of structs with the caller's stride.
+template <class T>
+class StructArray {
+ public:
+  StructArray(const T* first, uint32_t stride, const char* name) : first_(first), stride_(stride), name_(name) {
+    if (first == nullptr) return;
+    if (reinterpret_cast<uintptr_t>(first) % alignof(T) != 0) {
+      throw Error(TS_ERROR_INVALID_ARGUMENT, "%s is not aligned to %zu bytes", name, alignof(T));
+    }
+    if (stride % alignof(T) != 0) {
+      throw Error(TS_ERROR_INVALID_ARGUMENT, "%s_stride = %u: not a multiple of %zu", name, stride, alignof(T));
+    }
+  }
+
+  T read(int32_t i) const {
+    uint32_t stride = stride_;
+    if (stride == 0) std::memcpy(&stride, first_, sizeof(stride));
+    const auto* at = reinterpret_cast<const unsigned char*>(first_) + static_cast<size_t>(i) * stride;
+    uint32_t size;
+    std::memcpy(&size, at, sizeof(size));
+    if (stride % alignof(T) != 0 || size > stride) {
+      throw Error(TS_ERROR_STRUCT_SIZE, "%s[%d].struct_size = %u: does not fit the stride of %u bytes", name_, i, size,
+                  stride);
+    }
+    return read_struct(reinterpret_cast<const T*>(at), name_);
+  }
+
+ private:
+  const T* first_;
+  uint32_t stride_;
+  const char* name_;
+};
+
+}  // namespace ts

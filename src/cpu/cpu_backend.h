@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU backend: the contract in code, one row after another. Every other backend must return its bits.
+#pragma once
+
+#include <vector>
+
+#include "core/backend.h"
+
+namespace ts {
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const ts_config& config);
+
+  int32_t device() const override { return TS_DEVICE_CPU; }
+  // Why: nothing to do; this backend reads the host's pool.
+  void write_slots(const std::vector<int32_t>&, const std::vector<RequestState>&, ts_stream) override {}
+  void sample(const Step& step, const ts_rows& rows, const ts_sample_out& out, ts_stream stream) override;
+  void verify(const Step& step, const ts_rows& rows, const ts_draft& draft, const ts_verify_out& out,
+              ts_stream stream) override;
+
+ private:
+  // The answers of one row; the last three only where asked for.
+  struct RowResult {
+    uint32_t token;
+    uint32_t flags;
+    float logprob;
+    int32_t rank;
+    int32_t n_kept;
+  };
+  struct Wanted {
+    bool logprob;
+    bool rank;
+    bool n_kept;
+  };
+
+  RowResult sample_row(const Step& step, const ts_rows& rows, int32_t request, int32_t row, Wanted wanted);
+
+  uint32_t invalid_token_;
+  std::vector<float> logits_;  // one row
+  std::vector<uint32_t> ids_;  // one row
+};
+
+}  // namespace ts
