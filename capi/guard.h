@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only border between C++ exceptions and C status codes.
+// The only border between C++ exceptions and C status codes, and between the host's floating-point settings and ours.
 #pragma once
 
 #include <new>
 
 #include "core/error.h"
+#include "core/float_environment.h"
 
 namespace ts {
 
@@ -13,6 +14,7 @@ void set_last_error(const char* message) noexcept;
 
 template <class Body>
 ts_status guarded(Body&& body) noexcept {
+  const FloatEnvironment float_environment;
   try {
     body();
     return TS_OK;

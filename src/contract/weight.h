@@ -22,16 +22,20 @@ TS_HD float exp2_fraction(float f) {
   p = fma_rn(p, f, 0x1.ebdb5ap-3f);
   p = fma_rn(p, f, 0x1.62e4bap-1f);
   p = fma_rn(p, f, 1.0f);
-  return p < 0x1.fffffep+0f ? p : 0x1.fffffep+0f;
+  // Why: a minimum of the bits is one of the positive floats, and vectorises.
+  const uint32_t bits = bit_cast<uint32_t>(p);
+  return bit_cast<float>(bits < 0x3FFFFFFFu ? bits : 0x3FFFFFFFu);
 }
 
 // The weight of a candidate d = l - l_max <= 0 below the maximum (d may be -inf), with log2e_over_t = log2(e) / T.
 TS_HD uint64_t weight(float d, float log2e_over_t) {
-  const float z = d * log2e_over_t;
-  if (!(z >= -40.0f)) return 0;
+  // Why: at z = -40 and below the weight is 0, so -40 stands for them all. z is never positive; a minimum of the bits
+  // of |z| vectorises.
+  const uint32_t magnitude = bit_cast<uint32_t>(d * log2e_over_t) & 0x7FFFFFFFu;
+  const float z = -bit_cast<float>(magnitude < 0x42200000u ? magnitude : 0x42200000u);
   // Why: |z| <= 40, so truncation toward zero and back is exact; floor is one lower for a negative fraction.
-  int32_t n = static_cast<int32_t>(z);
-  if (static_cast<float>(n) > z) --n;
+  const int32_t truncated = static_cast<int32_t>(z);
+  const int32_t n = truncated - static_cast<int32_t>(static_cast<float>(truncated) > z);
   const float p = exp2_fraction(z - static_cast<float>(n));
   const uint64_t mantissa = (bit_cast<uint32_t>(p) & 0x7FFFFFu) | 0x800000u;
   return (mantissa << 16) >> -n;

@@ -44,12 +44,13 @@ void check_requests(const Step& step, const ts_rows& rows) {
 CpuBackend::CpuBackend(const ts_config& config)
     : invalid_token_(static_cast<uint32_t>(config.invalid_token)),
       logits_(static_cast<size_t>(config.vocab_size)),
-      ids_(static_cast<size_t>(config.vocab_size)) {}
+      chunk_max_(static_cast<size_t>(n_chunks(config.vocab_size))),
+      filter_scratch_(config.vocab_size) {}
 
 CpuBackend::RowResult CpuBackend::sample_row(const Step& step, const ts_rows& rows, int32_t request, int32_t row_of,
                                              Wanted wanted) {
   const int64_t index = int64_t{request} * rows.rows_per_request + row_of;
-  const Row row = load_row(rows, index, logits_.data());
+  const Row row = load_row(rows, index, logits_.data(), chunk_max_.data());
   RowResult result{invalid_token_, row.flags, kNan, 0, 0};
   if ((row.flags & kRowEmpty) != 0) return result;
 
@@ -64,7 +65,7 @@ CpuBackend::RowResult CpuBackend::sample_row(const Step& step, const ts_rows& ro
   } else {
     const uint64_t offset = positions.null() ? 0 : static_cast<uint64_t>(positions[request]);
     const NoiseKey key{state.seed, offset + static_cast<uint64_t>(row_of), Purpose::kTarget};
-    const Kept kept = find_kept(row, state, needs, ids_.data());
+    const Kept kept = find_kept(row, state, needs, filter_scratch_);
     result.token = draw(row, kept, state.inv_temperature, key);
     if (wanted.n_kept) result.n_kept = count_kept(row, kept);
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/backend.h"
+#include "cpu/filter.h"
 
 namespace ts {
 
@@ -37,8 +38,9 @@ class CpuBackend final : public Backend {
   RowResult sample_row(const Step& step, const ts_rows& rows, int32_t request, int32_t row, Wanted wanted);
 
   uint32_t invalid_token_;
-  std::vector<float> logits_;  // one row
-  std::vector<uint32_t> ids_;  // one row
+  std::vector<float> logits_;     // one row
+  std::vector<float> chunk_max_;  // its chunks
+  FilterScratch filter_scratch_;
 };
 
 }  // namespace ts

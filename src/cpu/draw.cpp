@@ -12,7 +12,7 @@
 #include "contract/convert.h"
 #include "contract/order.h"
 #include "contract/weight.h"
-#include "cpu/coarse.h"
+#include "cpu/scan.h"
 
 namespace ts {
 namespace {
@@ -74,16 +74,16 @@ uint32_t draw(const Row& row, const Kept& kept, double inv_temperature, const No
   // Start from the first candidate, which is always kept: a good bound before the scan.
   best.offer(row.max, row.first, coarse_bits(coarse_block(key, row.first / kCoarsePerBlock), row.first));
 
-  uint16_t coarse[kCoarseChunk];
-  uint32_t live[kCoarseChunk];
-  for (int32_t begin = 0; begin < row.vocab; begin += kCoarseChunk) {
-    const int32_t n = row.vocab - begin < kCoarseChunk ? row.vocab - begin : kCoarseChunk;
-    const float chunk_max = max_of(row.logits + begin, n);
+  uint16_t coarse[kChunk];
+  uint32_t live[kChunk];
+  for (int32_t c = 0; c < n_chunks(row.vocab); ++c) {
+    const float chunk_max = row.chunk_max[c];
     if (logit_key(chunk_max) < kept.last_key >> 32 || chunk_max - row.max < kept.min_distance) continue;
-    coarse_chunk(key, static_cast<uint32_t>(begin), coarse);
-    const int32_t n_live = select_live(row.logits + begin, coarse, n, best.far_logit(), live);
+    const auto begin = static_cast<uint32_t>(c * kChunk);
+    coarse_chunk(key, begin, coarse);
+    const int32_t n_live = select_live(row.logits + begin, coarse, chunk_size(row.vocab, c), best.far_logit(), live);
     for (int32_t i = 0; i < n_live; ++i) {
-      const uint32_t id = static_cast<uint32_t>(begin) + live[i];
+      const uint32_t id = begin + live[i];
       const float logit = row.logits[id];
       if (id != row.first && stays(logit, id)) best.offer(logit, id, coarse[live[i]]);
     }

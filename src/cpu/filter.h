@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/request_state.h"
 #include "cpu/row.h"
@@ -14,12 +15,19 @@ namespace ts {
 struct Kept {
   uint64_t last_key = 0;
   float min_distance;
-
-  bool all() const;
 };
 
-// Applies the filters whose kNeed* bit is set in `filters`. `ids` is scratch of row.vocab entries.
-Kept find_kept(const Row& row, const RequestState& state, uint32_t filters, uint32_t* ids);
+// Memory for the filters on rows of up to vocab_size ids.
+struct FilterScratch {
+  explicit FilterScratch(int32_t vocab_size);
+
+  std::vector<uint32_t> ids;
+  std::vector<uint64_t> measures;  // of the ids
+  std::vector<float> maxima;       // of chunks
+};
+
+// Applies the filters whose kNeed* bit is set in `filters`.
+Kept find_kept(const Row& row, const RequestState& state, uint32_t filters, FilterScratch& scratch);
 
 // The size of the kept set.
 int32_t count_kept(const Row& row, const Kept& kept);

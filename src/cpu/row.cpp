@@ -42,43 +42,50 @@ TS_SIMD_INLINE void forbid(const int32_t* mask, int32_t mask_words, int32_t n_va
   }
 }
 
-TS_SIMD_INLINE void describe(Row& row) {
-  float max = kMinusInf;
-  int32_t n_candidates = 0;
-  for (int32_t i = 0; i < row.vocab; ++i) {
-    max = row.logits[i] > max ? row.logits[i] : max;
-    n_candidates += row.logits[i] > kMinusInf ? 1 : 0;
+// The maximum, its first id, and the number of candidates.
+void describe(Row& row, float* chunk_max) {
+  row.max = kMinusInf;
+  int32_t first_chunk = 0;
+  for (int32_t c = 0; c < n_chunks(row.vocab); ++c) {
+    const float* chunk = row.logits + c * kChunk;
+    chunk_max[c] = max_of(chunk, chunk_size(row.vocab, c));
+    row.n_candidates += count_above(chunk, chunk_size(row.vocab, c), kMinusInf);
+    if (chunk_max[c] > row.max) {
+      row.max = chunk_max[c];
+      first_chunk = c;
+    }
   }
-  row.max = max;
-  row.n_candidates = n_candidates;
-  row.first = 0;
-  if (n_candidates == 0) {
+  row.chunk_max = chunk_max;
+  if (row.n_candidates == 0) {
     row.flags |= kRowEmpty;
     return;
   }
-  while (row.logits[row.first] != max) ++row.first;
+  row.first = static_cast<uint32_t>(first_chunk * kChunk);
+  while (row.logits[row.first] != row.max) ++row.first;
 }
 
-TS_SIMD_CLONES Row load(const ts_rows& rows, int64_t index, float* buffer) {
-  Row row{};
-  row.logits = buffer;
-  row.vocab = rows.vocab;
+TS_SIMD_CLONES uint32_t load(const ts_rows& rows, int64_t index, float* logits) {
+  uint32_t flags = 0;
   const int64_t offset = index * rows.row_stride;
   switch (rows.logits_type) {
-    case TS_FP32: row.flags = convert<Fp32>(static_cast<const float*>(rows.logits) + offset, rows.vocab, buffer); break;
-    case TS_BF16:
-      row.flags = convert<Bf16>(static_cast<const uint16_t*>(rows.logits) + offset, rows.vocab, buffer);
-      break;
-    default: row.flags = convert<Fp16>(static_cast<const uint16_t*>(rows.logits) + offset, rows.vocab, buffer); break;
+    case TS_FP32: flags = convert<Fp32>(static_cast<const float*>(rows.logits) + offset, rows.vocab, logits); break;
+    case TS_BF16: flags = convert<Bf16>(static_cast<const uint16_t*>(rows.logits) + offset, rows.vocab, logits); break;
+    default: flags = convert<Fp16>(static_cast<const uint16_t*>(rows.logits) + offset, rows.vocab, logits); break;
   }
   const int32_t* mask = rows.allow_mask != nullptr ? rows.allow_mask + index * rows.mask_stride : nullptr;
-  forbid(mask, rows.mask_words, rows.n_valid, rows.vocab, buffer);
-  describe(row);
-  return row;
+  forbid(mask, rows.mask_words, rows.n_valid, rows.vocab, logits);
+  return flags;
 }
 
 }  // namespace
 
-Row load_row(const ts_rows& rows, int64_t index, float* buffer) { return load(rows, index, buffer); }
+Row load_row(const ts_rows& rows, int64_t index, float* logits, float* chunk_max) {
+  Row row{};
+  row.flags = load(rows, index, logits);
+  row.logits = logits;
+  row.vocab = rows.vocab;
+  describe(row, chunk_max);
+  return row;
+}
 
 }  // namespace ts

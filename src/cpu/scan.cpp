@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised inner loops of the draw.
-#include "cpu/coarse.h"
+// The inner loops.
+#include "cpu/scan.h"
 
 #include "contract/convert.h"
+#include "contract/weight.h"
 #include "cpu/simd.h"
 
 namespace ts {
 
 TS_SIMD_CLONES void coarse_chunk(const NoiseKey& key, uint32_t begin, uint16_t* coarse) {
-  constexpr int kBlocks = kCoarseChunk / kCoarsePerBlock;
+  constexpr int kBlocks = kChunk / kCoarsePerBlock;
   uint32_t w0[kBlocks], w1[kBlocks], w2[kBlocks], w3[kBlocks];
   // One Philox block a lane: the rounds of philox4x32_10() with the lanes innermost.
   for (int b = 0; b < kBlocks; ++b) {
@@ -45,9 +46,30 @@ TS_SIMD_CLONES void coarse_chunk(const NoiseKey& key, uint32_t begin, uint16_t* 
 }
 
 TS_SIMD_CLONES float max_of(const float* logits, int32_t n) {
+  // Why: compilers do not reorder a maximum of floats; lanes of its own they do vectorise.
+  constexpr int32_t kLanes = 32;
+  float lanes[kLanes];
+  for (float& lane : lanes) lane = kMinusInf;
+  int32_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int32_t j = 0; j < kLanes; ++j) lanes[j] = logits[i + j] > lanes[j] ? logits[i + j] : lanes[j];
+  }
   float max = kMinusInf;
-  for (int32_t i = 0; i < n; ++i) max = logits[i] > max ? logits[i] : max;
+  for (; i < n; ++i) max = logits[i] > max ? logits[i] : max;
+  for (const float lane : lanes) max = lane > max ? lane : max;
   return max;
+}
+
+TS_SIMD_CLONES int32_t count_above(const float* logits, int32_t n, float bound) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < n; ++i) count += logits[i] > bound ? 1 : 0;
+  return count;
+}
+
+TS_SIMD_CLONES uint64_t sum_weights(const float* logits, int32_t n, float max, float log2e_over_t) {
+  uint64_t sum = 0;
+  for (int32_t i = 0; i < n; ++i) sum += weight(logits[i] - max, log2e_over_t);
+  return sum;
 }
 
 TS_SIMD_CLONES int32_t select_live(const float* logits, const uint16_t* coarse, int32_t n, float far_logit,

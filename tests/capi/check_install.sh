@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs a build into a folder and uses it as an engine would: pkg-config's flags and the CMake package.
+# Usage: check_install.sh BUILD_DIRECTORY
+set -eu
+cd "$(dirname "$0")/../.."
+build=$PWD/$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build" --prefix "$work/prefix" >/dev/null
+
+# CMake package.
+mkdir "$work/user"
+cp capi/examples/quickstart/quickstart.c "$work/user/"
+cat >"$work/user/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+project(user C)
+find_package(tssample 0.1 REQUIRED)
+add_executable(user quickstart.c)
+target_link_libraries(user tssample::tssample)
+CMAKE
+cmake -S "$work/user" -B "$work/user/build" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+cmake --build "$work/user/build" >/dev/null
+"$work/user/build/user" | tee "$work/out"
+grep -q '^request 12: token 5, ' "$work/out"
+
+# pkg-config file, read without pkg-config.
+pc=$(find "$work/prefix" -name tssample.pc)
+grep -q "^Libs: -L\${libdir} -ltssample" "$pc"
+libdir=$(dirname "$(find "$work/prefix" -name 'libtssample.so.0')")
+includedir=$(dirname "$(find "$work/prefix" -name tssample.h)")
+cc capi/examples/quickstart/quickstart.c -o "$work/plain" -I"$includedir" -L"$libdir" -ltssample -Wl,-rpath,"$libdir"
+"$work/plain" | grep -q '^request 12: token 5, '
+
+# Python binding beside the installed library.
+python=$(dirname "$(find "$work/prefix" -name tssample.py)")
+cd "$work" && PYTHONPATH="$python" TSSAMPLE_LIBRARY="$libdir/libtssample.so.0" python3 -c 'import tssample; print("python", tssample.Sampler(4).version())'
+echo "installed and used from CMake, plain cc and Python"

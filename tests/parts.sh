@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# What tests/run.sh is made of: running a part, and the parts that are more than one command.
+
+wanted=" $* "
+n_passed=0
+n_failed=0
+
+# part NAME COMMAND...: runs it, counts it, shows its log if it failed and its last line if not.
+part() {
+  name=$1
+  shift
+  [ "$wanted" = "  " ] || case $wanted in *" $name "*) ;; *) return 0 ;; esac
+  begin=$(date +%s)
+  mkdir -p build
+  if "$@" >"build/$name.log" 2>&1; then
+    n_passed=$((n_passed + 1))
+    echo "$name: passed in $(($(date +%s) - begin)) s: $(grep -v '^ *$' "build/$name.log" | grep -v '^=*$' | tail -n 1)"
+  else
+    n_failed=$((n_failed + 1))
+    tail -n 100 "build/$name.log"
+    echo "$name: FAILED"
+  fi
+}
+
+build() {
+  cmake --preset "$1" && cmake --build --preset "$1" -j "$(getconf _NPROCESSORS_ONLN)"
+}
+
+in_build() {
+  "build/$1/tests/$2"
+}
+
+check_format() {
+  git ls-files '*.h' '*.cpp' '*.c' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run --Werror &&
+    echo "all files are formatted"
+}
+
+# The README's examples, from C and from Python, say the same.
+quickstart() {
+  cc -std=c99 -Wpedantic -Wall -Werror -Iinclude capi/examples/quickstart/quickstart.c -o build/quickstart \
+    -L"$1" -ltssample -Wl,-rpath,"$PWD/$1" &&
+    build/quickstart >build/quickstart.c.txt && cat build/quickstart.c.txt &&
+    TSSAMPLE_LIBRARY="$PWD/$1/libtssample.so.0" python3 capi/examples/quickstart/quickstart.py >build/quickstart.py.txt &&
+    diff build/quickstart.c.txt build/quickstart.py.txt &&
+    grep -q '^request 12: token 5, ' build/quickstart.c.txt # the greedy row's answer, by eye
+}

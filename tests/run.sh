@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The README's second command: installs what the tests need, builds, and runs them all. Needs no GPU and no CUDA.
+# Ends in one line, "N passed, N failed": the parts below. A part's log is printed when it fails.
+# Usage: sh tests/run.sh [PART ...]   (default: all parts)
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tests/parts.sh
+
+sh .ci/install.sh g++ cmake make python3 python3-numpy catch2 nlohmann-json3-dev clang-format-14 binutils || exit 1
+
+part format       check_format
+part build        build dev
+part unit         in_build dev unit_tests
+part kernels      in_build dev kernel_tests
+part stats        in_build dev stats_tests
+part c99          in_build dev c99_api
+part exports      sh tests/capi/check_exports.sh build/dev/libtssample.so
+part old-cpu      sh tests/capi/check_baseline.sh build/dev/libtssample.so
+part vectors      python3 tests/data/make_contract_vectors.py --check
+part python       env TSSAMPLE_LIBRARY="$PWD/build/dev/libtssample.so.0" python3 tests/capi/test_python.py
+part readme       python3 tests/check_readme.py
+part quickstart   quickstart build/dev
+part demo         sh capi/examples/run.sh
+part install      sh tests/capi/check_install.sh build/dev
+part build-asan   build asan
+part unit-asan    in_build asan unit_tests
+part kernels-asan in_build asan kernel_tests
+part c99-asan     in_build asan c99_api
+if command -v nvcc >/dev/null 2>&1; then
+  part cuda build release
+else
+  echo "cuda: skipped, no nvcc on PATH"
+fi
+
+echo "$n_passed passed, $n_failed failed"
+[ "$n_failed" = 0 ]

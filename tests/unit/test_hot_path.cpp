@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// After create, no call allocates: every operator new of this program is counted.
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "core/sampler.h"
+#include "support/catch.h"
+
+namespace {
+long n_allocations = 0;
+}
+
+void* operator new(std::size_t size) {
+  ++n_allocations;
+  if (void* p = std::malloc(size)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+namespace ts {
+
+TEST_CASE("prepare_step, sample and verify allocate nothing") {
+  ts_config config{};
+  config.struct_size = sizeof(config);
+  config.device = TS_DEVICE_CPU;
+  config.vocab_size = 5000;
+  config.n_slots = 16;
+  Sampler sampler(config, Environment{});
+
+  std::vector<float> logits(16 * 5000);
+  for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>((i * 2654435761u) % 1000) * 0.01f;
+  std::vector<uint64_t> ids(4);
+  std::vector<int32_t> slots = {3, 1, 0, 9};
+  std::vector<ts_request_params> params(4, ts_request_params TS_REQUEST_PARAMS_INIT);
+  params[1].top_k = 40;
+  params[2].top_p = 0.9f;
+  params[3].min_p = 0.1f;
+  std::vector<int32_t> tokens(16), accept_index(16), accept_length(4), ranks(16), candidates(16), kept(16);
+  std::vector<float> logprobs(16);
+
+  for (uint64_t round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = round * 4 + i;
+    ts_step step{};
+    step.struct_size = sizeof(step);
+    step.n_requests = 4;
+    step.rows_per_request = 4;
+    step.request_ids = ids.data();
+    step.slots = slots.data();
+    step.params = params.data();
+    ts_rows rows{};
+    rows.struct_size = sizeof(rows);
+    rows.n_requests = 4;
+    rows.rows_per_request = 4;
+    rows.logits = logits.data();
+    rows.slots = slots.data();
+    ts_sample_out out{};
+    out.struct_size = sizeof(out);
+    out.tokens = tokens.data();
+    out.logprobs = logprobs.data();
+    out.ranks = ranks.data();
+    out.n_kept = kept.data();
+    ts_draft draft{};
+    draft.struct_size = sizeof(draft);
+    draft.candidates = candidates.data();
+    ts_verify_out verified{};
+    verified.struct_size = sizeof(verified);
+    verified.predict = tokens.data();
+    verified.accept_index = accept_index.data();
+    verified.accept_length = accept_length.data();
+    verified.logprobs = logprobs.data();
+
+    const long before = n_allocations;
+    sampler.prepare_step(step, nullptr);
+    sampler.sample(rows, out, nullptr);
+    sampler.verify(rows, draft, verified, nullptr);
+    CHECK(n_allocations == before);
+  }
+  const long before = n_allocations;
+  delete new int(1);
+  CHECK(n_allocations == before + 1);  // the counter counts
+}
+
+}  // namespace ts
