@@ -160,9 +160,10 @@ class Sampler:
         if isinstance(params, RequestParams):
             packed = params._packed * n
         elif params is not None:
-            if not all(isinstance(p, RequestParams) for p in params):
-                raise TypeError("params: RequestParams, a sequence of them, or None")
-            packed = b"".join([p._packed for p in params])
+            try:
+                packed = b"".join([p._packed for p in params])
+            except (TypeError, AttributeError):
+                raise TypeError("params: RequestParams, a sequence of them, or None") from None
             _expect("params", len(packed) // ctypes.sizeof(Params), n, "request ids")
         if packed:
             packed = array("Q", packed)  # bytes as they are, at an 8-byte boundary

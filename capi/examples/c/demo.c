@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The demo in C99: options, files and errors. What it shows is in rows.c and text.c; demo.py does the same. */
 #define _POSIX_C_SOURCE 200112L /* clock_gettime */
+#include "demo.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,12 +10,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "demo.h"
-
 static const char usage[] =
-    "usage: demo rows [--data FILE.bf16] [--json FILE.json]\n"
-    "       demo text [--file FILE] [--tokens N] [--temperature T] [--top-k K]\n"
-    "                 [--top-p P] [--min-p M] [--seed S]\n"
+    "usage: demo_c rows [--data FILE.bf16] [--json FILE.json]\n"
+    "       demo_c text [--file FILE] [--tokens N] [--temperature T] [--top-k K]\n"
+    "                   [--top-p P] [--min-p M] [--seed S]\n"
     "\n"
     "rows  samples real next-token logits at several settings and verifies drafts.\n"
     "  --data FILE      logits, bf16 [rows, vocab]  (tests/data/lm_rows_8x128256.bf16)\n"
@@ -32,7 +32,7 @@ static const char usage[] =
 
 static void print_error(const char* format, va_list arguments) {
   fflush(stdout);
-  fputs("demo: ", stderr);
+  fputs("demo_c: ", stderr);
   vfprintf(stderr, format, arguments);
   fputc('\n', stderr);
 }
@@ -54,7 +54,7 @@ static void fail_usage(const char* format, ...) {
   va_start(arguments, format);
   print_error(format, arguments);
   va_end(arguments);
-  fputs("demo --help shows the options\n", stderr);
+  fputs("demo_c --help shows the options\n", stderr);
   exit(2);
 }
 
@@ -116,8 +116,7 @@ static long long integer_option(const char* name, const char* text, long long lo
   errno = 0;
   value = strtoll(text, &end, 10);
   if (*end != '\0' || end == text) fail_usage("%s: not a whole number: \"%s\"", name, text);
-  if (errno == ERANGE || value < low || value > high)
-    fail_usage("%s: outside %lld to %lld: %s", name, low, high, text);
+  if (errno == ERANGE || value < low || value > high) fail_usage("%s: outside %lld to %lld: %s", name, low, high, text);
   return value;
 }
 
@@ -131,7 +130,8 @@ static uint64_t seed_option(const char* name, const char* text) {
   return value;
 }
 
-/* If argv[*i] is the option, returns its value, from behind '=' or the next argument, and steps to the last one used. */
+/* If argv[*i] is the option, returns its value, from behind '=' or the next argument, and steps to the last one used.
+ */
 static const char* option_value(const char* option, int argc, char** argv, int* i) {
   size_t length = strlen(option);
   const char* text = argv[*i];
@@ -147,9 +147,12 @@ static void rows_command(int argc, char** argv) {
   const char* value;
   int i;
   for (i = 2; i < argc; i++) {
-    if ((value = option_value("--data", argc, argv, &i)) != NULL) data = value;
-    else if ((value = option_value("--json", argc, argv, &i)) != NULL) json = value;
-    else fail_usage("unknown option %s", argv[i]);
+    if ((value = option_value("--data", argc, argv, &i)) != NULL)
+      data = value;
+    else if ((value = option_value("--json", argc, argv, &i)) != NULL)
+      json = value;
+    else
+      fail_usage("unknown option %s", argv[i]);
   }
   run_rows(data, json);
 }
@@ -167,17 +170,22 @@ static void text_command(int argc, char** argv) {
   o.params.flags = TS_PARAMS_SEEDED;
   o.params.seed = 1;
   for (i = 2; i < argc; i++) {
-    if ((value = option_value("--file", argc, argv, &i)) != NULL) o.file = value;
+    if ((value = option_value("--file", argc, argv, &i)) != NULL)
+      o.file = value;
     else if ((value = option_value("--tokens", argc, argv, &i)) != NULL)
       o.tokens = integer_option("--tokens", value, 1, 1000000000);
     else if ((value = option_value("--temperature", argc, argv, &i)) != NULL)
       o.params.temperature = float_option("--temperature", value);
     else if ((value = option_value("--top-k", argc, argv, &i)) != NULL)
       o.params.top_k = (int32_t)integer_option("--top-k", value, INT32_MIN, INT32_MAX);
-    else if ((value = option_value("--top-p", argc, argv, &i)) != NULL) o.params.top_p = float_option("--top-p", value);
-    else if ((value = option_value("--min-p", argc, argv, &i)) != NULL) o.params.min_p = float_option("--min-p", value);
-    else if ((value = option_value("--seed", argc, argv, &i)) != NULL) o.params.seed = seed_option("--seed", value);
-    else fail_usage("unknown option %s", argv[i]);
+    else if ((value = option_value("--top-p", argc, argv, &i)) != NULL)
+      o.params.top_p = float_option("--top-p", value);
+    else if ((value = option_value("--min-p", argc, argv, &i)) != NULL)
+      o.params.min_p = float_option("--min-p", value);
+    else if ((value = option_value("--seed", argc, argv, &i)) != NULL)
+      o.params.seed = seed_option("--seed", value);
+    else
+      fail_usage("unknown option %s", argv[i]);
   }
   run_text(&o);
 }
@@ -192,9 +200,12 @@ int main(int argc, char** argv) {
   }
   progress("%s", ""); /* starts its clock */
   if (argc < 2) fail_usage("which demo: rows or text?");
-  if (strcmp(argv[1], "rows") == 0) rows_command(argc, argv);
-  else if (strcmp(argv[1], "text") == 0) text_command(argc, argv);
-  else fail_usage("unknown demo %s: rows or text?", argv[1]);
+  if (strcmp(argv[1], "rows") == 0)
+    rows_command(argc, argv);
+  else if (strcmp(argv[1], "text") == 0)
+    text_command(argc, argv);
+  else
+    fail_usage("unknown demo %s: rows or text?", argv[1]);
   if (fflush(stdout) != 0 || ferror(stdout)) fail("writing to standard output failed");
   return 0;
 }

@@ -23,7 +23,7 @@ void check(ts_status status); /* fails with the library's message unless status 
 void progress(const char* format, ...);
 double seconds(void); /* of a clock that never goes back */
 
-void* allocate(size_t n, size_t size); /* zero-filled; fails when there is no memory */
+void* allocate(size_t n, size_t size);           /* zero-filled; fails when there is no memory */
 char* read_file(const char* path, size_t* size); /* with a NUL after the last byte; fails when it cannot be read */
 
 /* ---- json_numbers.c: the numbers of "key": 1 or "key": [[1, 2], [3]], as one line. Returns how many there are,

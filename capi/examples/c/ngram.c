@@ -87,8 +87,10 @@ static size_t lower_bound(const struct successors* s, uint64_t key) {
   size_t low = 0, high = s->n;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (s->keys[middle] < key) low = middle + 1;
-    else high = middle;
+    if (s->keys[middle] < key)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }

@@ -19,11 +19,11 @@ struct successors {
 };
 
 struct ngram {
-  size_t n_words;      /* words of the text */
-  int32_t n_distinct;  /* the vocabulary: distinct words, numbered by their first place in the text */
-  struct word* vocab;  /* [n_distinct] */
-  int32_t history[2];  /* the last two words: the text is read as a ring, so that every context has a successor */
-  uint32_t* frequency; /* [n_distinct] */
+  size_t n_words;            /* words of the text */
+  int32_t n_distinct;        /* the vocabulary: distinct words, numbered by their first place in the text */
+  struct word* vocab;        /* [n_distinct] */
+  int32_t history[2];        /* the last two words: the text is read as a ring, so that every context has a successor */
+  uint32_t* frequency;       /* [n_distinct] */
   struct successors pairs;   /* context: a word */
   struct successors triples; /* context: the index of a pair in `pairs` */
 };

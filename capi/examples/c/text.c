@@ -30,11 +30,8 @@ static ts_sampler* prepare(const ts_request_params* params, int32_t vocab) {
                       .n_slots = 1};
   uint64_t request_id = 1;
   int32_t slot = 0;
-  ts_step step = {.struct_size = sizeof step,
-                  .n_requests = 1,
-                  .request_ids = &request_id,
-                  .slots = &slot,
-                  .params = params};
+  ts_step step = {
+      .struct_size = sizeof step, .n_requests = 1, .request_ids = &request_id, .slots = &slot, .params = params};
   ts_sampler* sampler;
   check(ts_sampler_create(&config, &sampler));
   check(ts_sampler_prepare_step(sampler, &step, NULL));
@@ -81,7 +78,7 @@ void run_text(const struct text_options* options) {
   taken = seconds() - begin;
   putchar('\n');
   fflush(stdout);
-  fprintf(stderr, "demo: %lld tokens, %d words to choose from, %.3f s: %.0f tokens/s\n", options->tokens,
+  fprintf(stderr, "demo_c: %lld tokens, %d words to choose from, %.3f s: %.0f tokens/s\n", options->tokens,
           model.n_distinct, taken, (double)options->tokens / (taken > 0 ? taken : 1e-9));
 
   ts_sampler_destroy(sampler);

@@ -19,10 +19,11 @@ SETTINGS = {
     "T=1 min_p=0.05": dict(temperature=1.0, min_p=0.05),
     "T=0.7 top_k=100 top_p=0.95 min_p=0.05": dict(temperature=0.7, top_k=100, top_p=0.95, min_p=0.05),
 }
+PLAIN, N_SEEDS = "T=1", 100
 
 
 def fail(message):
-    sys.exit(f"demo: {message}")
+    sys.exit(f"demo.py: {message}")
 
 
 def read_rows(data_path, json_path):
@@ -45,34 +46,72 @@ def read_rows(data_path, json_path):
     return logits, vocab, candidates
 
 
-def run_rows(options):
-    logits, vocab, candidates = read_rows(options.data, options.json)
-    n_requests, rows_per_request = len(candidates), len(candidates[0])
-    slots = list(range(n_requests))
-    sampled, verified = [], []
-    with tssample.Sampler(vocab, device="cpu", n_slots=n_requests, max_rows_per_request=rows_per_request) as sampler:
-        for i, setting in enumerate(SETTINGS.values()):
-            # New request ids: the requests of the last setting leave their slots to those of this one.
-            sampler.prepare_step([i * n_requests + r for r in slots], slots,
-                                 [RequestParams(**setting, seed=r + 1) for r in slots], rows_per_request)
-            sampled.append(sampler.sample(logits, slots, dtype="bf16", want=["logprobs", "ranks", "n_kept"]))
-            verified.append(sampler.verify(logits, slots, candidates, dtype="bf16", want=["logprobs"]))
+class Rows:
+    """The rows and their sampler."""
 
-    print(f"{n_requests * rows_per_request} rows of {vocab} logits, sampled\n")
+    def __init__(self, options):
+        self.logits, vocab, self.candidates = read_rows(options.data, options.json)
+        self.vocab, self.rows_per_request = vocab, len(self.candidates[0])
+        self.slots = list(range(len(self.candidates)))
+        self.next_request_id = 1
+        self.sampler = tssample.Sampler(vocab, device="cpu", n_slots=len(self.slots),
+                                        max_rows_per_request=self.rows_per_request)
+
+    def prepare(self, setting, seed):
+        """A step of all rows with one setting; request r has the seed `seed` + r."""
+        # New request ids: the requests of the last call leave their slots to those of this one.
+        ids = range(self.next_request_id, self.next_request_id + len(self.slots))
+        self.next_request_id = ids.stop
+        self.sampler.prepare_step(ids, self.slots, [RequestParams(**setting, seed=seed + r) for r in self.slots],
+                                  self.rows_per_request)
+
+    def sample(self):
+        return self.sampler.sample(self.logits, self.slots, dtype="bf16", want=["logprobs", "ranks", "n_kept"])
+
+    def verify(self):
+        return self.sampler.verify(self.logits, self.slots, self.candidates, dtype="bf16", want=["logprobs"])
+
+
+def print_chain(rows, verified, r):
+    print(f"\nrequest {r}, drafts", *rows.candidates[r][1:])
+    print("%-38s  accepted  tokens (logprob)" % "setting")
+    for name, out in zip(SETTINGS, verified):
+        first = r * rows.rows_per_request
+        emitted = range(first, first + out.accept_length[r])
+        print("%-38s  %8d " % (name, out.accept_length[r] - 1),
+              *["%d (%.4f)" % (out.predict[row], out.logprobs[row]) for row in emitted])
+
+
+def print_acceptance(rows):
+    """How often 0, 1, 2, ... drafts are accepted at temperature 1."""
+    times = [[0] * rows.rows_per_request for _ in rows.slots]
+    for seed in range(1, N_SEEDS + 1):
+        rows.prepare(SETTINGS[PLAIN], seed)
+        for r, length in enumerate(rows.verify().accept_length):
+            times[r][length - 1] += 1
+    print(f"\n{PLAIN}, {N_SEEDS} seeds: how often 0 to {rows.rows_per_request - 1} drafts were accepted")
+    for r in rows.slots:
+        print(f"request {r}: ", *["%3d" % n for n in times[r]])
+
+
+def run_rows(options):
+    rows = Rows(options)
+    sampled, verified = [], []
+    for setting in SETTINGS.values():
+        rows.prepare(setting, seed=1)
+        sampled.append(rows.sample())
+        verified.append(rows.verify())
+    n_rows = len(rows.slots) * rows.rows_per_request
+    print(f"{n_rows} rows of {rows.vocab} logits, sampled\n")
     print("row  %-38s  token   logprob    rank    kept" % "setting")
-    for row in range(n_requests * rows_per_request):
+    for row in range(n_rows):
         for name, out in zip(SETTINGS, sampled):
             print("%3d  %-38s %6d  %8.4f  %6d  %6d" % (row, name, out.tokens[row], out.logprobs[row], out.ranks[row],
                                                        out.n_kept[row]))
-
-    print(f"\n{n_requests} drafted chains, verified\n")
-    for r in slots:
-        print(f"request {r}, drafts", *candidates[r][1:])
-        print("%-38s  accepted  tokens (logprob)" % "setting")
-        for name, out in zip(SETTINGS, verified):
-            emitted = range(r * rows_per_request, r * rows_per_request + out.accept_length[r])
-            tokens = ["%d (%.4f)" % (out.predict[row], out.logprobs[row]) for row in emitted]
-            print("%-38s  %8d " % (name, out.accept_length[r] - 1), *tokens)
+    print(f"\n{len(rows.slots)} drafted chains, verified")
+    for r in rows.slots:
+        print_chain(rows, verified, r)
+    print_acceptance(rows)
 
 
 def whole_number(low, high):
@@ -88,7 +127,7 @@ def whole_number(low, high):
 
 def parse_arguments():
     shared = dict(allow_abbrev=False, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser = argparse.ArgumentParser(prog="demo", description="Logits in, tokens out.", **shared)
+    parser = argparse.ArgumentParser(prog="demo.py", description="Logits in, tokens out.", **shared)
     demos = parser.add_subparsers(dest="demo", required=True, metavar="rows | text")
     rows = demos.add_parser("rows", help="sample and verify real next-token logits at several settings", **shared)
     rows.add_argument("--data", metavar="FILE", default="tests/data/lm_rows_8x128256.bf16",

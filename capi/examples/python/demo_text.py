@@ -20,7 +20,7 @@ class Progress:
         now = time.monotonic()
         if now - self.last >= 2:
             self.last = now
-            print("demo:", message, file=sys.stderr)
+            print("demo.py:", message, file=sys.stderr)
 
 
 class Wrapper:
@@ -44,9 +44,9 @@ def run_text(options):
     with open(options.file, "rb") as file:
         text = file.read()
     if b"\0" in text:
-        sys.exit(f"demo: {options.file}: not a text: byte {text.index(0)} is 0")
+        sys.exit(f"demo.py: {options.file}: not a text: byte {text.index(0)} is 0")
     if not text.strip():
-        sys.exit(f"demo: {options.file}: no words")
+        sys.exit(f"demo.py: {options.file}: no words")
     model = Ngram(text, progress)
 
     logits = model.base_logits()
@@ -68,5 +68,5 @@ def run_text(options):
         taken = time.monotonic() - begin
     sys.stdout.buffer.write(b"\n")
     sys.stdout.flush()
-    print(f"demo: {options.tokens} tokens, {len(model.vocab)} words to choose from, {taken:.3f} s: "
+    print(f"demo.py: {options.tokens} tokens, {len(model.vocab)} words to choose from, {taken:.3f} s: "
           f"{options.tokens / (taken or 1e-9):.0f} tokens/s", file=sys.stderr)

@@ -42,7 +42,7 @@ class Ngram:
         self.n_words = len(words)
         self.vocab = list(numbers)
         if len(self.vocab) > MAX_WORDS:
-            sys.exit(f"demo: {len(self.vocab)} distinct words; at most {MAX_WORDS}")
+            sys.exit(f"demo.py: {len(self.vocab)} distinct words; at most {MAX_WORDS}")
         self.history = [sequence[-2 % len(words)], sequence[-1]]
         frequency = Counter(sequence)
         self.frequency = [frequency[w] for w in range(len(self.vocab))]
