@@ -19,7 +19,8 @@
  *   Struct size   Every struct starts with struct_size = sizeof(the struct); structs only grow. A smaller
  *                 size (an older header) is accepted down to the first release's; a larger one (a newer
  *                 header) is accepted when the bytes this library does not know are all zero; anything
- *                 else is TS_ERROR_STRUCT_SIZE. Zero in a field means its default.
+ *                 else is TS_ERROR_STRUCT_SIZE. Zero in a field means its default. In C:
+ *                 ts_rows rows = {0}; rows.struct_size = sizeof(rows); then the fields that are wanted.
  *   Errors        Each call returns TS_OK or an error code; ts_last_error() then names the argument.
  *                 After an error the sampler is exactly as before the call, nothing was enqueued and no
  *                 output was written. No call aborts, exits, prints or throws.
@@ -143,8 +144,9 @@ typedef struct ts_config {
  *   config   HOST, read.
  *   out      HOST, written: the new sampler, or NULL on error.
  * Environment, read here and only here:
- *   TSSAMPLE_FORCE_ROUTE=NAME  every step takes this route (a name of section 6, with or without "+min_p");
- *                              prepare_step returns UNSUPPORTED for a step that the route cannot serve.
+ *   TSSAMPLE_FORCE_ROUTE=NAME  every step takes this route (a name that ts_sampler_step_route gives);
+ *                              prepare_step returns UNSUPPORTED for a step that the route cannot serve, having a
+ *                              filter that the name lacks. "mixed+min_p" serves every step.
  *   TSSAMPLE_LOG_PLAN=1        prepare_step writes one line about each step's plan to stderr.
  * Stream: none. Thread: any.
  * Errors: INVALID_ARGUMENT, STRUCT_SIZE, DEVICE, OUT_OF_MEMORY, CUDA. */
@@ -189,7 +191,7 @@ typedef struct ts_step {
   int32_t rows_per_request;        /* 1..max_rows_per_request; 0: 1. A chain of d drafts has d + 1 rows */
   int32_t slots_type;              /* TS_INT32 or TS_INT64 */
   const uint64_t* request_ids;     /* any values; 8-byte aligned */
-  const void* slots;               /* int32 or int64, each in [0, n_slots), none twice; naturally aligned */
+  const void* slots;               /* HOST (those of ts_rows are DEVICE); each in [0, n_slots), none twice */
   const ts_request_params* params; /* first of n_requests structs; 8-byte aligned. Only entries of requests that
                                       are new in their slot are read; NULL is allowed when none is new */
   uint32_t params_stride;          /* bytes from one params struct to the next, a multiple of 8;
@@ -198,13 +200,14 @@ typedef struct ts_step {
 } ts_step;
 
 /* Says which requests the next sample and verify calls serve, gives new requests their slots, and selects the
- * step's route. A slot is written only when its owner changes: the request id differs from the one that the
- * slot last held, or the slot was never used or was released. First use and recycling are the same thing, and a
- * step of known requests writes nothing: a known request's params are not looked at, so they cannot change
- * during its life (release the slot first to change them).
- *   sampler  written.     step  HOST, read during the call.
- * Stream: slots are written in stream order. Thread: one call at a time per sampler.
- * Errors: INVALID_ARGUMENT (names the array and the entry), STRUCT_SIZE, UNSUPPORTED (forced route), CUDA. */
+ * step's route. One step serves any number of sample and verify calls, until the next prepare_step. A slot is written
+ * only when its owner changes: the request id differs from the one that the slot last held, or the slot was never used
+ * or was released. First use and recycling are the same thing, and a step of known requests writes nothing: a known
+ * request's params are not looked at, so they cannot change during its life: other params for the same id in the same
+ * slot are ignored, not an error. To change them, release the slot first. Request ids are the caller's choice, but a
+ * new request needs an id of its own. sampler  written.     step  HOST, read during the call. Stream: slots are written
+ * in stream order. Thread: one call at a time per sampler. Errors: INVALID_ARGUMENT (names the array and the entry),
+ * STRUCT_SIZE, UNSUPPORTED (forced route), CUDA. */
 TS_API ts_status ts_sampler_prepare_step(ts_sampler* sampler, const ts_step* step, ts_stream stream);
 
 /* Forgets the owners of n slots (HOST, int32 or int64 as slots_type says), so that whoever comes next in them is
@@ -225,7 +228,7 @@ TS_API const char* ts_sampler_step_route(const ts_sampler* sampler);
 typedef struct ts_rows {
   uint32_t struct_size;
   int32_t n_requests;        /* 0: nothing is done, the arrays may be NULL */
-  int32_t rows_per_request;  /* 0: 1 */
+  int32_t rows_per_request;  /* 0: as prepared */
   int32_t vocab;             /* row width: ids 0..vocab-1, 1..vocab_size; 0: vocab_size */
   const void* logits;        /* [n_requests * rows_per_request, vocab], aligned to its element */
   int64_t row_stride;        /* elements from row to row, >= vocab; 0: vocab */
@@ -238,8 +241,8 @@ typedef struct ts_rows {
                                 request draws the noise of position offset + j: pass another offset each step, or
                                 tokens of different steps share their noise. NULL: all offsets 0 */
   const int32_t* allow_mask; /* [rows, mask_words] bitmask: bit i % 32 of word i / 32 set = id i is allowed; ids past
-                                the last word are forbidden. NULL: all allowed */
-  int32_t mask_words;        /* words that a row has, >= 1; 0: enough for vocab */
+                                the last word are forbidden, silently. NULL: all allowed */
+  int32_t mask_words;        /* words that a row has, >= 1; 0: (vocab + 31) / 32 */
   int32_t reserved;          /* must be 0 */
   int64_t mask_stride;       /* words from row to row, >= mask_words; 0: mask_words */
 } ts_rows;
@@ -278,7 +281,8 @@ typedef struct ts_draft {
   uint32_t struct_size;
   uint32_t reserved;         /* must be 0 */
   const int32_t* candidates; /* DEVICE [n_requests, rows_per_request]: column 0 is the last committed token (not
-                                judged), column j the j-th draft, j >= 1. Ids outside [0, vocab) never match */
+                                judged), column j the j-th draft, j >= 1; row j's logits are the model's
+                                output after columns 0..j. Ids outside [0, vocab) never match */
   int64_t candidates_stride; /* elements from request to request, >= rows_per_request; 0: rows_per_request */
 } ts_draft;
 

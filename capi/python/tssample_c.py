@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tssample.h in ctypes: its constants, structs and functions, and how the library is found and loaded."""
 import ctypes
+import glob
 import os
 from typing import NamedTuple, Tuple
 
@@ -136,14 +137,17 @@ _loaded = {}
 
 
 def load(path=None):
-    """The library at `path`, at $TSSAMPLE_LIBRARY, beside this file, in the source tree's build, or the loader's."""
+    """The library at `path`, at $TSSAMPLE_LIBRARY, beside this file, in the source tree's build, in the lib folder of the
+    prefix that this file is installed in, or the loader's."""
     path = os.fspath(path) if path is not None else os.environ.get("TSSAMPLE_LIBRARY") or None
     if path not in _loaded:
         found = path
         if found is None:
             here = os.path.dirname(os.path.abspath(__file__))
             build = os.path.join(here, os.pardir, os.pardir, "build")
+            lib = os.path.join(here, os.pardir, os.pardir, os.pardir, "lib*")  # <prefix>/share/tssample/python
             folders = [here, os.path.join(build, "release"), os.path.join(build, "cpu")]
+            folders += sorted(glob.glob(lib) + glob.glob(os.path.join(lib, "*-linux-gnu")))
             files = [os.path.normpath(os.path.join(folder, f"libtssample.so.{ABI_VERSION}")) for folder in folders]
             found = next(filter(os.path.exists, files), f"libtssample.so.{ABI_VERSION}")
         _loaded[path] = Library(found)

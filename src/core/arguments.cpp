@@ -80,9 +80,9 @@ ts_step complete(ts_step step, const ts_config& config) {
   return step;
 }
 
-ts_rows complete(ts_rows rows, const ts_config& config) {
+ts_rows complete(ts_rows rows, const ts_config& config, int32_t prepared_rows) {
   check_range(rows.n_requests, 0, config.max_requests, "ts_rows.n_requests");
-  default_to(rows.rows_per_request, 1);
+  default_to(rows.rows_per_request, prepared_rows > 0 ? prepared_rows : 1);
   check_range(rows.rows_per_request, 1, config.max_rows_per_request, "ts_rows.rows_per_request");
   default_to(rows.vocab, config.vocab_size);
   check_range(rows.vocab, 1, config.vocab_size, "ts_rows.vocab");

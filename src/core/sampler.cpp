@@ -70,7 +70,7 @@ void Sampler::check_prepared(const ts_rows& rows) const {
 }
 
 void Sampler::sample(const ts_rows& caller_rows, const ts_sample_out& out, ts_stream stream) {
-  const ts_rows rows = complete(caller_rows, config_);
+  const ts_rows rows = complete(caller_rows, config_, plan_.rows_per_request);
   check(out, rows);
   if (rows.n_requests == 0) return;
   check_prepared(rows);
@@ -79,7 +79,7 @@ void Sampler::sample(const ts_rows& caller_rows, const ts_sample_out& out, ts_st
 
 void Sampler::verify(const ts_rows& caller_rows, const ts_draft& caller_draft, const ts_verify_out& out,
                      ts_stream stream) {
-  const ts_rows rows = complete(caller_rows, config_);
+  const ts_rows rows = complete(caller_rows, config_, plan_.rows_per_request);
   const ts_draft draft = complete(caller_draft, rows);
   check(out, rows);
   if (rows.n_requests == 0) return;

@@ -34,5 +34,9 @@ cc capi/examples/quickstart/quickstart.c -o "$work/plain" -I"$includedir" -L"$li
 
 # Python binding beside the installed library.
 python=$(dirname "$(find "$work/prefix" -name tssample.py)")
-cd "$work" && PYTHONPATH="$python" TSSAMPLE_LIBRARY="$libdir/libtssample.so.0" python3 -c 'import tssample; print("python", tssample.Sampler(4).version())'
+cd "$work"
+unset TSSAMPLE_LIBRARY
+PYTHONPATH="$python" python3 -c 'import tssample
+sampler = tssample.Sampler(4)
+print("python", sampler.version(), tssample.load().path)' | grep "$libdir"
 echo "installed and used from CMake, plain cc and Python"

@@ -67,6 +67,8 @@ def edge_rows(rng):
         row("top-k negative", ten, top_k=-1, seed=13),
         row("top-p of equal weights, whole", equal, top_p=Fraction(1, 2), seed=14),
         row("top-p of equal weights, split", equal, top_p=Fraction(1, 2) + Fraction(1, 2 ** 20), seed=14),
+        # Total 2^40 + 1, half of it 2^39 + 1/2: the limit is rounded down, so the second id goes.
+        row("top-p limit is rounded down", encode(kind, [0, 0, -27]), top_p=Fraction(1, 2), seed=14),
         row("top-p 0", ten, top_p=0, seed=15),
         row("top-p negative", ten, top_p=-1, seed=15),
         row("top-p 2^-40 rounds to 0", ten, top_p=Fraction(1, 2 ** 40), seed=15),
@@ -79,8 +81,8 @@ def edge_rows(rng):
         row("mask longer than the row", ten, mask=["fffffffe", "ffffffff"], seed=22),
         row("position above 2^32", ten, position=2 ** 32 + 5, temperature=10, seed=2 ** 64 - 1),
         row("position 2^62", ten, position=2 ** 62, temperature=10, seed=2 ** 63),
-        row("seed of the request id", ten, temperature=20, request_id=77, sampler_seed=2 ** 40 + 1),
-        row("seed of a large request id", ten, temperature=20, request_id=2 ** 64 - 2, sampler_seed=2 ** 64 - 1),
+        row("seed of the request id", wide, temperature=50, request_id=77, sampler_seed=2 ** 40 + 1),
+        row("seed of a large request id", wide, temperature=50, request_id=2 ** 64 - 2, sampler_seed=2 ** 64 - 1),
     ]
 
 

@@ -218,6 +218,20 @@ def seed_vectors(rng):
     return [[h64(request), h64(seed), h64(model.request_seed(request, seed))] for request, seed in pairs]
 
 
+def host_parameter_vectors(rng):
+    """1/T in fp64, log2(e)/T and T * ln(min_p) in fp32, each the exact value rounded once."""
+    greedy_below, float_max = F32.encode(model.GREEDY_BELOW), FLOAT_MAX
+    temperatures = [greedy_below, float_max, f32(1), f32(Fraction(1, 3)), f32(Fraction(7, 10)), f32(2), f32(100)]
+    temperatures += [rng.randrange(greedy_below, f32(1000)) for _ in range(40)]
+    vectors = []
+    for count, bits in enumerate(temperatures):
+        min_p_bits = (MIN_SUBNORMAL, f32(1), f32(1) - 1, MIN_NORMAL, rng.randrange(1, f32(1)))[min(count, 4)]
+        temperature, min_p = F32.decode(bits).exact(), F32.decode(min_p_bits).exact()
+        vectors.append([h32(bits), h32(min_p_bits), h64(f64(1 / temperature)), h32(f32(model.LOG2_E / temperature)),
+                        h32(f32(temperature * model.exact_ln(min_p)))])
+    return vectors
+
+
 def build():
     # Why a generator for each section: a new vector in one leaves the others as they are.
     sections = {
@@ -226,7 +240,7 @@ def build():
         "mass_limit": mass_limit_vectors, "gumbel": gumbel_vectors, "noise": noise_vectors,
         "order_key": order_vectors, "bf16": lambda rng: half_vectors(BFLOAT16, rng),
         "fp16": lambda rng: half_vectors(BINARY16, rng), "clean_logit": lambda rng: clean_vectors(),
-        "request_seed": seed_vectors,
+        "request_seed": seed_vectors, "host_parameters": host_parameter_vectors,
         "rows": golden_rows.row_vectors,
     }
     return {name: make(random.Random("tssample " + name)) for name, make in sections.items()}
