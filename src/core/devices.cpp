@@ -4,6 +4,10 @@
 
 #include "core/error.h"
 #include "cpu/cpu_backend.h"
+#if defined(TSSAMPLE_WITH_CUDA)
+#include "cuda/cuda_backend.h"
+#include "cuda/device.h"
+#endif
 
 namespace ts {
 namespace {
@@ -18,16 +22,24 @@ bool cpu_has_fma() {
 
 }  // namespace
 
+#if defined(TSSAMPLE_WITH_CUDA)
+uint32_t built_devices() { return 1u << TS_DEVICE_CPU | 1u << TS_DEVICE_CUDA; }
+int32_t n_cuda_devices() { return cuda::n_devices(); }
+#else
 uint32_t built_devices() { return 1u << TS_DEVICE_CPU; }
-
 int32_t n_cuda_devices() { return 0; }
+#endif
 
 int32_t choose_auto_device() { return n_cuda_devices() > 0 ? TS_DEVICE_CUDA : TS_DEVICE_CPU; }
 
 std::unique_ptr<Backend> make_backend(const ts_config& config) {
   const int32_t device = config.device == TS_DEVICE_AUTO ? choose_auto_device() : config.device;
   if (device == TS_DEVICE_CUDA) {
+#if defined(TSSAMPLE_WITH_CUDA)
+    return cuda::make_cuda_backend(config);
+#else
     throw Error(TS_ERROR_DEVICE, "ts_config.device = TS_DEVICE_CUDA: this build of the library has no CUDA backend");
+#endif
   }
   if (!cpu_has_fma()) {
     throw Error(TS_ERROR_DEVICE, "this processor has no AVX2 and FMA, which the library needs (x86-64-v3)");

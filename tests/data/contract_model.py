@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sampling contract once more, written from its text and formulas over exact_ieee: the oracle of the golden vectors.
+"""The sampling contract once more, written from its text and formulas over exact_ieee: the oracle of golden vectors.
 
 It shares no code with src/contract/ and calls none of it. Where the text says "rounded once", it computes the value to
 60 digits and rounds it once.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes contract_vectors.json: golden vectors of the sampling contract, computed by contract_model.py in exact rationals.
+"""Writes contract_vectors.json: golden vectors of the sampling contract, computed exactly by contract_model.py.
 
   make_contract_vectors.py          writes the file
   make_contract_vectors.py --check  compares it with what would be written; exit status 1 if it differs

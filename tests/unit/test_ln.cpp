@@ -35,14 +35,20 @@ struct UlpError {
       return;
     }
     const int exponent = std::ilogb(exact);
-    const double error = std::abs(static_cast<double>(std::ldexp(static_cast<long double>(result) - exact,
-                                                                 DBL_MANT_DIG - 1 - exponent)));
+    const double error = std::abs(
+        static_cast<double>(std::ldexp(static_cast<long double>(result) - exact, DBL_MANT_DIG - 1 - exponent)));
     if (!(error <= max)) *this = {error, at_x};
   }
 };
 
 double with_exponent(uint64_t fraction, int exponent) {
   return bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52 | (fraction & 0xFFFFFFFFFFFFFu));
+}
+
+// A random number of a random binade in [low, low + count).
+double random_binade(std::mt19937_64& rng, int low, uint64_t count) {
+  const int exponent = low + static_cast<int>(rng() % count);
+  return with_exponent(rng(), exponent);
 }
 
 }  // namespace
@@ -59,12 +65,13 @@ TEST_CASE("ln: error in units in the last place", "[ln]") {
     }
   }
   for (int i = 0; i < 1000000; ++i) {
-    const double x = with_exponent(rng(), static_cast<int>(rng() % 90) - 66);
+    const double x = random_binade(rng, -66, 90);
     random.add(x, ln(x), std::log(static_cast<long double>(x)));
   }
   // Both sides of 1, at every distance, and both sides of the binade cuts at sqrt(1/2) and sqrt(2).
   for (int i = 0; i < 1000000; ++i) {
-    const double x = bit_cast<double>(bit_cast<uint64_t>(1.0) + (rng() >> (12 + i % 51)) - (rng() >> (12 + i % 53)));
+    const uint64_t one = bit_cast<uint64_t>(1.0), distance = rng() >> (12 + i / 2 % 51);
+    const double x = bit_cast<double>(i % 2 == 0 ? one + distance : one - distance);
     near_one.add(x, ln(x), std::log(static_cast<long double>(x)));
   }
   for (const double cut : {std::sqrt(0.5), std::sqrt(2.0)}) {
@@ -74,7 +81,7 @@ TEST_CASE("ln: error in units in the last place", "[ln]") {
     }
   }
   for (int i = 0; i < 300000; ++i) {
-    const double x = with_exponent(rng(), static_cast<int>(rng() % 2046) - 1022);
+    const double x = random_binade(rng, -1022, 2046);
     full_range.add(x, ln(x), std::log(static_cast<long double>(x)));
   }
   // Where ln 2 cancels most of ln m: the worst place.
@@ -86,9 +93,10 @@ TEST_CASE("ln: error in units in the last place", "[ln]") {
     const double x = 0.6 + (std::sqrt(0.5) - 0.6) * (static_cast<double>(rng() >> 11) * 0x1p-53);
     cancelling.add(x, ln(x), std::log(static_cast<long double>(x)));
   }
-  std::printf("ln: max error in ulp: grid %.4f, random %.4f, near 1 and cuts %.4f, below sqrt(1/2) %.4f (x = %a), all "
-              "normals %.4f\n",
-              grid.max, random.max, near_one.max, cancelling.max, cancelling.at, full_range.max);
+  std::printf(
+      "ln: max error in ulp: grid %.4f, random %.4f, near 1 and cuts %.4f, below sqrt(1/2) %.4f (x = %a), all "
+      "normals %.4f\n",
+      grid.max, random.max, near_one.max, cancelling.max, cancelling.at, full_range.max);
   CHECK(grid.max < kLnBound);
   CHECK(random.max < kLnBound);
   CHECK(near_one.max < kLnBound);
@@ -109,7 +117,7 @@ TEST_CASE("ln: exact values and order", "[ln]") {
     const double a = ln(x), b = ln(std::nextafter(x, HUGE_VAL));
     if (b < a) backwards = std::max(backwards, (a - b) / (std::nextafter(std::abs(a), HUGE_VAL) - std::abs(a)));
   };
-  for (int i = 0; i < 1000000; ++i) check_neighbours(with_exponent(rng(), static_cast<int>(rng() % 90) - 66));
+  for (int i = 0; i < 1000000; ++i) check_neighbours(random_binade(rng, -66, 90));
   for (int64_t i = -20000; i < 20000; ++i) {
     check_neighbours(bit_cast<double>(bit_cast<int64_t>(std::sqrt(0.5)) + i));
     check_neighbours(bit_cast<double>(bit_cast<int64_t>(std::sqrt(2.0)) + i));
@@ -124,7 +132,7 @@ TEST_CASE("ln_one_minus: error in units in the last place", "[ln]") {
   std::mt19937_64 rng(3);
   UlpError small, large, cut;
   for (int i = 0; i < 1000000; ++i) {
-    const double v = with_exponent(rng(), -2 - static_cast<int>(rng() % 66) - 1);
+    const double v = random_binade(rng, -68, 66);
     small.add(v, ln_one_minus(v), std::log1p(-static_cast<long double>(v)));
   }
   for (int i = 0; i < 1000000; ++i) {

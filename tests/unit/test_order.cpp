@@ -33,8 +33,20 @@ float random_logit(std::mt19937_64& rng) {
 }  // namespace
 
 TEST_CASE("order: keys agree with the order of every pair of special logits", "[order]") {
-  const float logits[] = {-HUGE_VALF, -FLT_MAX, -1.0f, -FLT_MIN, -FLT_MIN / 2, -FLT_TRUE_MIN, -0.0f, 0.0f,
-                          FLT_TRUE_MIN, FLT_MIN / 2, FLT_MIN, 1.0f, std::nextafter(1.0f, 2.0f), FLT_MAX};
+  const float logits[] = {-HUGE_VALF,
+                          -FLT_MAX,
+                          -1.0f,
+                          -FLT_MIN,
+                          -FLT_MIN / 2,
+                          -FLT_TRUE_MIN,
+                          -0.0f,
+                          0.0f,
+                          FLT_TRUE_MIN,
+                          FLT_MIN / 2,
+                          FLT_MIN,
+                          1.0f,
+                          std::nextafter(1.0f, 2.0f),
+                          FLT_MAX};
   const uint32_t ids[] = {0, 1, 7, 8, 128255, (1u << 22) - 2};
   for (const float a : logits) {
     for (const float b : logits) {
@@ -93,9 +105,8 @@ TEST_CASE("order: sorting by key sorts by the rule", "[order]") {
   }
   std::shuffle(by_key.begin(), by_key.end(), rng);
   std::vector<Candidate> by_rule = by_key;
-  std::sort(by_key.begin(), by_key.end(), [](const Candidate& a, const Candidate& b) {
-    return order_key(a.logit, a.id) > order_key(b.logit, b.id);
-  });
+  std::sort(by_key.begin(), by_key.end(),
+            [](const Candidate& a, const Candidate& b) { return order_key(a.logit, a.id) > order_key(b.logit, b.id); });
   std::sort(by_rule.begin(), by_rule.end(), comes_first);
   const bool same = std::equal(by_key.begin(), by_key.end(), by_rule.begin(),
                                [](const Candidate& a, const Candidate& b) { return a.id == b.id; });

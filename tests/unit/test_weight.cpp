@@ -46,8 +46,8 @@ TEST_CASE("exp2_fraction: all multiples of 2^-24", "[weight]") {
       at = f;
     }
   }
-  std::printf("exp2_fraction: max relative error %.4e (f = %a), %lld steps down\n", max_error,
-              static_cast<double>(at), static_cast<long long>(n_decreasing));
+  std::printf("exp2_fraction: max relative error %.4e (f = %a), %lld steps down\n", max_error, static_cast<double>(at),
+              static_cast<long long>(n_decreasing));
   CHECK(n_outside == 0);
   CHECK(n_decreasing == 0);
   CHECK(exp2_fraction(0.0f) == 1.0f);
@@ -122,7 +122,8 @@ TEST_CASE("weight: error bound", "[weight]") {
   for (int i = 0; i < 3000000; ++i) {
     const float temperature = i % 3 == 0 ? 1.0f : std::exp2(random_float(rng, -19.9f, 19.9f));
     const float factor = static_cast<float>(0x1.71547652b82fep+0 / static_cast<double>(temperature));
-    const float l_max = random_float(rng, -1.0f, 1.0f) * std::exp2(random_float(rng, -10, 12));
+    const float scale = std::exp2(random_float(rng, -10, 12));
+    const float l_max = scale * random_float(rng, -1.0f, 1.0f);
     const float l = l_max + temperature * random_float(rng, -28.2f, 0.0f);
     if (l > l_max) continue;
     const float d = l - l_max;
@@ -154,7 +155,8 @@ TEST_CASE("top_p_to_fixed: against 128-bit integers", "[weight]") {
     return static_cast<uint64_t>((mantissa + (static_cast<Uint128>(1) << (shift - 1))) >> shift);
   };
   int n_wrong = 0;
-  for (const float p : {0.0f, FLT_TRUE_MIN, FLT_MIN, 0x1p-34f, 0x1p-33f, 0x1.8p-33f, 0x1p-32f, 0.5f, 0.9f, 0x1.fffffep-1f}) {
+  for (const float p :
+       {0.0f, FLT_TRUE_MIN, FLT_MIN, 0x1p-34f, 0x1p-33f, 0x1.8p-33f, 0x1p-32f, 0.5f, 0.9f, 0x1.fffffep-1f}) {
     n_wrong += top_p_to_fixed(p) != exact(p);
   }
   for (int i = 0; i < 1000000; ++i) {
@@ -183,7 +185,10 @@ TEST_CASE("mass_limit: against 128-bit integers", "[weight]") {
       check(p, total);
     }
   }
-  for (int i = 0; i < 1000000; ++i) check(rng() % (kOne + 1), (rng() >> 3) >> (rng() % 61));
+  for (int i = 0; i < 1000000; ++i) {
+    const uint64_t p = rng() % (kOne + 1);
+    check(p, (rng() >> 3) >> (rng() % 61));
+  }
   CHECK(n_wrong == 0);
   for (int i = 0; i < 1000; ++i) {
     const uint64_t total = rng() >> 3;

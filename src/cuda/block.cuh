@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over a block, with every thread getting the result.
+#pragma once
+
+#include <cstdint>
+
+namespace ts::cuda {
+
+// A candidate and its score; better() is the contract's order of scores.
+struct Scored {
+  double score;
+  uint32_t id;
+};
+constexpr uint32_t kNoId = 0xFFFFFFFFu;
+
+__device__ inline Scored no_score() { return {-__longlong_as_double(0x7FF0000000000000), kNoId}; }
+
+__device__ inline Scored better(Scored a, Scored b) {
+  return a.score > b.score || (a.score == b.score && a.id < b.id) ? a : b;
+}
+
+// The largest logit and its first id.
+struct Top {
+  float logit;
+  uint32_t id;
+};
+
+__device__ inline Top higher(Top a, Top b) { return a.logit > b.logit || (a.logit == b.logit && a.id < b.id) ? a : b; }
+
+template <class T>
+__device__ T shuffle_xor(T value, int mask) {
+  return __shfl_xor_sync(0xFFFFFFFFu, value, mask);
+}
+template <>
+__device__ inline Scored shuffle_xor(Scored value, int mask) {
+  return {__shfl_xor_sync(0xFFFFFFFFu, value.score, mask), __shfl_xor_sync(0xFFFFFFFFu, value.id, mask)};
+}
+template <>
+__device__ inline Top shuffle_xor(Top value, int mask) {
+  return {__shfl_xor_sync(0xFFFFFFFFu, value.logit, mask), __shfl_xor_sync(0xFFFFFFFFu, value.id, mask)};
+}
+
+struct Add {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Or {
+  __device__ uint32_t operator()(uint32_t a, uint32_t b) const { return a | b; }
+};
+struct Better {
+  __device__ Scored operator()(Scored a, Scored b) const { return better(a, b); }
+};
+struct Higher {
+  __device__ Top operator()(Top a, Top b) const { return higher(a, b); }
+};
+
+// Reduces one value a thread with an associative, commutative operation. `shared` has an entry a warp. Starts and ends
+// with a barrier, so `shared` may be reused at once.
+template <class T, class Op>
+__device__ T block_reduce(T value, T* shared, Op op) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) value = op(value, shuffle_xor(value, offset));
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+  __syncthreads();
+  T result = shared[0];
+  for (uint32_t w = 1; w < blockDim.x / 32; ++w) result = op(result, shared[w]);
+  __syncthreads();
+  return result;
+}
+
+// Memory for block_reduce of any of these.
+struct ReduceShared {
+  alignas(16) unsigned char bytes[32 * sizeof(Scored)];
+  template <class T>
+  __device__ T* as() {
+    return reinterpret_cast<T*>(bytes);
+  }
+};
+
+// Whether this is the last of `n` blocks to come here; the counter is then 0 again. What the other blocks wrote to
+// device memory before is visible to the last one. Why no spin: a block that is not the last just ends.
+__device__ inline bool last_to_arrive(uint32_t* arrivals, uint32_t n, uint32_t* shared_flag) {
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const uint32_t before = atomicAdd(arrivals, 1u);
+    const bool last = before == n - 1;
+    if (last) *arrivals = 0;
+    *shared_flag = last ? 1u : 0u;
+  }
+  __syncthreads();
+  const bool last = *shared_flag != 0;
+  __threadfence();
+  return last;
+}
+
+}  // namespace ts::cuda

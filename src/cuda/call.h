@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels are told about a call, by value, and what they leave for each other in device memory.
+#pragma once
+
+#include <cstdint>
+
+#include "core/request_state.h"
+#include "tssample.h"
+
+namespace ts::cuda {
+
+// The rows of a call. Pointers are the caller's device arrays.
+struct Call {
+  const void* logits;
+  int64_t row_stride;
+  int32_t vocab;
+  int32_t n_valid;
+  const void* slots;
+  const void* positions;  // nullptr: 0
+  int32_t slots_are_64;
+  int32_t positions_are_64;
+  const int32_t* allow_mask;  // nullptr: all allowed
+  int64_t mask_stride;
+  int32_t mask_words;
+  int32_t rows_per_request;
+  const RequestState* states;
+  int32_t n_slots;
+  uint32_t features;  // kNeed* bits that the route looks at
+  uint32_t invalid_token;
+  int32_t n_slices;   // blocks that share a row
+  int32_t exact_cut;  // the cut itself is wanted, not only the token
+};
+
+// What is known of a row after the stream, and what is left to do.
+struct RowPick {
+  uint64_t last_key;  // the cut, as Kept of the CPU backend
+  float min_distance;
+  float max;
+  uint32_t token;
+  uint32_t flags;     // kRow* bits
+  uint32_t open;      // 1: the exact kernel must decide
+  uint32_t arrivals;  // blocks that are done with the row; 0 between kernels
+};
+
+// What a block found in its slice.
+struct SlicePick {
+  double score;        // of the best candidate, where noise was drawn
+  uint64_t floor_key;  // the list has every candidate of at least this order key
+  float max;
+  float mass;  // sum of 2^((l - reference) * log2e / T)
+  float reference;
+  uint32_t id;     // of the best score
+  uint32_t first;  // first id with the maximum
+  uint32_t flags;
+  uint32_t n_list;
+};
+
+// Integer totals of a row for the report kernel.
+struct RowTotals {
+  unsigned long long mass;
+  uint32_t n_above;
+  uint32_t n_kept;
+  uint32_t arrivals;
+  uint32_t unused;
+};
+
+// Optional outputs; nullptr: not wanted.
+struct Outputs {
+  int32_t* tokens;
+  float* logprobs;
+  int32_t* ranks;
+  int32_t* n_kept;
+  uint32_t* row_flags;
+};
+
+constexpr int32_t kMaxSlices = 32;
+constexpr int32_t kListCapacity = 4096;     // entries of a block's list
+constexpr int32_t kRowListCapacity = 2048;  // entries that the slices of a row hand to its last block
+constexpr int32_t kListGoal = 1024;         // entries that a filter without top-k asks a row's list for
+
+}  // namespace ts::cuda

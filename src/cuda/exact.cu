@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launching the exact kernel.
+#include "cuda/exact.cuh"
+#include "cuda/launch.h"
+
+namespace ts::cuda {
+namespace {
+
+using Kernel = void (*)(Call, RowPick*, Outputs);
+
+Kernel kernel_for(int32_t logits_type) {
+  switch (logits_type) {
+    case TS_FP32: return exact_kernel<Fp32>;
+    case TS_BF16: return exact_kernel<Bf16>;
+    default: return exact_kernel<Fp16>;
+  }
+}
+
+}  // namespace
+
+void launch_exact(int32_t logits_type, const Call& call, int64_t n_rows, RowPick* picks, const Outputs& out,
+                  cudaStream_t stream) {
+  kernel_for(logits_type)<<<static_cast<unsigned>(n_rows), kThreads, 0, stream>>>(call, picks, out);
+  check(cudaGetLastError(), "launch of exact_kernel");
+}
+
+void load_exact_kernels() {
+  cudaFuncAttributes attributes;
+  for (const int32_t type : {TS_FP32, TS_BF16, TS_FP16}) {
+    check(cudaFuncGetAttributes(&attributes, kernel_for(type)), "cudaFuncGetAttributes(exact_kernel)");
+  }
+}
+
+}  // namespace ts::cuda

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading a row in groups of 8 ids, the ids that share a level-0 noise block: conversion, NaN and inf, padding, mask.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "contract/convert.h"
+#include "cuda/call.h"
+
+namespace ts::cuda {
+
+constexpr int32_t kGroup = 8;
+
+struct Fp32 {
+  using Element = float;
+  static constexpr uint32_t kMinusInfBits = 0xFF800000u;
+  static __device__ float to_float(float v) { return v; }
+};
+struct Bf16 {
+  using Element = uint16_t;
+  static constexpr uint16_t kMinusInfBits = 0xFF80u;
+  static __device__ float to_float(uint16_t v) { return bf16_to_float(v); }
+};
+struct Fp16 {
+  using Element = uint16_t;
+  static constexpr uint16_t kMinusInfBits = 0xFC00u;
+  static __device__ float to_float(uint16_t v) { return __half2float(__ushort_as_half(v)); }
+};
+
+// The raw elements of a group.
+template <class Type>
+struct Raw {
+  static constexpr int kWords = kGroup * sizeof(typename Type::Element) / 16;
+  uint4 words[kWords];
+};
+
+// One row, or a slice of it: groups first_group .. end_group - 1.
+template <class Type>
+struct RowSource {
+  using Element = typename Type::Element;
+  const Element* row;
+  const uint8_t* mask;  // bytes of the allow-bitmask, one a group; nullptr: all allowed
+  int32_t mask_bytes;
+  int32_t vocab;
+  int32_t n_valid;
+  int32_t first_group;
+  int32_t end_group;
+  bool aligned;
+
+  __device__ RowSource(const Call& call, int64_t row_index, int32_t slice, int32_t n_slices) {
+    row = static_cast<const Element*>(call.logits) + row_index * call.row_stride;
+    mask = call.allow_mask == nullptr
+               ? nullptr
+               : reinterpret_cast<const uint8_t*>(call.allow_mask + row_index * call.mask_stride);
+    mask_bytes = call.mask_words > INT32_MAX / 4 ? INT32_MAX : call.mask_words * 4;
+    vocab = call.vocab;
+    n_valid = call.n_valid;
+    const int32_t n_groups = (vocab + kGroup - 1) / kGroup;
+    const int32_t share = (n_groups + n_slices - 1) / n_slices;
+    first_group = min(slice * share, n_groups);
+    end_group = min(first_group + share, n_groups);
+    aligned = reinterpret_cast<uintptr_t>(row) % 16 == 0;
+  }
+
+  // The group's raw elements; ids at or past vocab read as -inf, without touching memory.
+  __device__ Raw<Type> load(int32_t group) const {
+    Raw<Type> raw;
+    const int32_t begin = group * kGroup;
+    if (aligned && begin + kGroup <= vocab) {
+      const uint4* at = reinterpret_cast<const uint4*>(row + begin);
+#pragma unroll
+      for (int w = 0; w < Raw<Type>::kWords; ++w) raw.words[w] = __ldg(at + w);
+      return raw;
+    }
+    Element elements[kGroup];
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) {
+      elements[j] = begin + j < vocab ? row[begin + j] : bit_cast<Element>(Type::kMinusInfBits);
+    }
+    memcpy(&raw, elements, sizeof(raw));
+    return raw;
+  }
+
+  // The group's logits as they count; row flags are raised on the way. Not candidates: -inf.
+  __device__ void clean(const Raw<Type>& raw, int32_t group, float (&logits)[kGroup], uint32_t& flags) const {
+    Element elements[kGroup];
+    memcpy(elements, &raw, sizeof(raw));
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) logits[j] = Type::to_float(elements[j]);
+    // NaN and +inf are rare: look once, at the largest with NaN winning.
+    float top = logits[0];
+#pragma unroll
+    for (int j = 1; j < kGroup; ++j) top = max_nan(top, logits[j]);
+    if (!(top <= kFloatMax)) {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) logits[j] = clean_logit(logits[j], flags);
+    }
+    const int32_t begin = group * kGroup;
+    if (mask != nullptr || begin + kGroup > n_valid) {
+      uint32_t allowed = 0xFFu;
+      if (mask != nullptr) allowed = group < mask_bytes ? mask[group] : 0u;
+      if (begin + kGroup > n_valid) allowed &= begin < n_valid ? (1u << (n_valid - begin)) - 1u : 0u;
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) logits[j] = (allowed >> j & 1u) != 0 ? logits[j] : kMinusInf;
+    }
+  }
+
+ private:
+  static __device__ float max_nan(float a, float b) {
+    float out;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(out) : "f"(a), "f"(b));
+    return out;
+  }
+};
+
+}  // namespace ts::cuda

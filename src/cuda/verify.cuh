@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judging drafted chains against the tokens that their rows sampled: contract section 5. One thread a request.
+// Bytes: a few words a row. Order: rows of a request in sequence.
+#pragma once
+
+#include "contract/convert.h"
+#include "cuda/chains.h"
+
+namespace ts::cuda {
+
+// results: what the rows' kernels wrote, in full; entries behind each chain's end are overwritten.
+static __global__ void verify_kernel(const Chains chains, const RowPick* picks, const Outputs results) {
+  const int32_t request = blockIdx.x * blockDim.x + threadIdx.x;
+  if (request >= chains.n_requests) return;
+  const int32_t* candidates = chains.candidates + request * chains.candidates_stride;
+  int32_t length = 0;
+  bool open = true;
+  for (int32_t j = 0; j < chains.rows_per_request; ++j) {
+    const int64_t i = static_cast<int64_t>(request) * chains.rows_per_request + j;
+    const int32_t token = open ? static_cast<int32_t>(picks[i].token) : -1;
+    chains.predict[i] = token;
+    chains.accept_index[i] = open ? static_cast<int32_t>(i) : -1;
+    if (open) {
+      ++length;
+      open = j + 1 < chains.rows_per_request && (picks[i].flags & kRowEmpty) == 0 && candidates[j + 1] == token;
+      continue;
+    }
+    if (results.logprobs != nullptr) results.logprobs[i] = __int_as_float(0x7FC00000);
+    if (results.ranks != nullptr) results.ranks[i] = 0;
+    if (results.n_kept != nullptr) results.n_kept[i] = 0;
+    if (results.row_flags != nullptr) results.row_flags[i] = 0;
+  }
+  chains.accept_length[request] = length;
+}
+
+}  // namespace ts::cuda
