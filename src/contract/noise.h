@@ -3,7 +3,7 @@
 //
 // Source of the Gumbel-max trick: Gumbel 1954; Maddison, Tarlow, Minka, "A* sampling", NeurIPS 2014.
 // Error of gumbel(), measured by tests/unit/test_noise.cpp against long double: below 1e-15 absolute where |g| < 8,
-// below 5e-15 elsewhere.
+// below 5.5e-15 elsewhere.
 #pragma once
 
 #include "ln.h"

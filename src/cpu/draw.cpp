@@ -4,7 +4,7 @@
 // Why it is exact: with b the best score so far, an id of scaled logit x can only score b or more if its Gumbel noise
 // is at least x's distance t = b - x; g = -ln(-ln(1 - v)) <= -ln v, so only if v <= e^-t, and v >= coarse / 65536.
 // An id is therefore skipped when coarse / 65536 > e^-t. kSlack covers every rounding: of x, of b and of their
-// difference (each within 2^-53 of its magnitude), of g (5e-15 absolute) and of the exponential (relative 1e-6).
+// difference (each within 2^-53 of its magnitude), of g (5.5e-15 absolute) and of the exponential (relative 1e-6).
 #include "cpu/draw.h"
 
 #include <cmath>
