@@ -26,6 +26,7 @@ part old-cpu      sh tests/capi/check_baseline.sh build/dev/libtssample.so
 part vectors      python3 tests/data/make_contract_vectors.py --check
 part python       env TSSAMPLE_LIBRARY="$PWD/build/dev/libtssample.so.0" python3 tests/capi/test_python.py
 part readme       python3 tests/check_readme.py
+part faults       python3 tests/check_faults.py
 part quickstart   quickstart build/dev
 part demo         sh capi/examples/run.sh
 part install      sh tests/capi/check_install.sh build/dev

@@ -2,12 +2,18 @@
 // The C API for tests.
 #include "support/sampler.h"
 
+#include <malloc.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
 namespace ts::test {
 namespace {
+
+// Keeps freed memory: tests copy the same tens of megabytes a thousand times, and fresh pages cost more than the tests.
+const bool keeps_memory = mallopt(M_MMAP_THRESHOLD, 1 << 30) != 0 && mallopt(M_TRIM_THRESHOLD, 1 << 30) != 0;
 
 void require(ts_status status, const char* call) {
   if (status == TS_OK) return;
@@ -46,11 +52,14 @@ struct DeviceRows {
   explicit DeviceRows(const Batch& batch) {
     const std::vector<int64_t> slot_values = slots_of(batch);
     const size_t lead = static_cast<size_t>(batch.logits.shift) * element_size(batch.logits.type);
-    std::vector<unsigned char> shifted(lead + batch.logits.bytes.size());
-    if (!batch.logits.bytes.empty()) {
-      std::memcpy(shifted.data() + lead, batch.logits.bytes.data(), batch.logits.bytes.size());
+    if (lead == 0) {
+      logits = DeviceBytes(batch.logits.bytes.data(), batch.logits.bytes.size());
+    } else {
+      std::vector<unsigned char> shifted(lead + batch.logits.bytes.size());
+      std::copy(batch.logits.bytes.begin(), batch.logits.bytes.end(),
+                shifted.begin() + static_cast<std::ptrdiff_t>(lead));
+      logits = DeviceBytes(shifted.data(), shifted.size());
     }
-    logits = DeviceBytes(shifted.data(), shifted.size());
     slots = index_bytes(slot_values, batch.slots_type);
     positions = index_bytes(batch.positions, batch.positions_type);
     mask = DeviceBytes(batch.allow_mask.data(), batch.allow_mask.size() * 4);
