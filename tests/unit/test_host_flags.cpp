@@ -100,13 +100,12 @@ TEST_CASE("host: no reassociation, no reciprocals, no ignored signs", "[host]") 
   CHECK(sum == 5);
   // Several quotients by one divisor: with a reciprocal, the first would be just below 1.
   const double divisor = opaque(49.0);
-  double quotients[4] = {49, 98, 5, 7};
-  for (double& dividend : quotients) dividend = opaque(dividend);
-  for (double& dividend : quotients) dividend /= divisor;
-  CHECK(quotients[0] == 1);
-  CHECK(quotients[1] == 2);
-  CHECK(bit_cast<uint64_t>(quotients[2]) == bit_cast<uint64_t>(5.0 / 49.0));
-  CHECK(bit_cast<uint64_t>(quotients[3]) == bit_cast<uint64_t>(7.0 / 49.0));
+  const double a = opaque(49.0), b = opaque(98.0), c = opaque(5.0), d = opaque(7.0);
+  const double qa = a / divisor, qb = b / divisor, qc = c / divisor, qd = d / divisor;
+  CHECK(qa == 1);
+  CHECK(qb == 2);
+  CHECK(bit_cast<uint64_t>(qc) == bit_cast<uint64_t>(5.0 / 49.0));
+  CHECK(bit_cast<uint64_t>(qd) == bit_cast<uint64_t>(7.0 / 49.0));
   const float minus_zero = opaque(-0.0f);
   CHECK(std::signbit(minus_zero));
   CHECK(bit_cast<uint32_t>(minus_zero + 0.0f) == 0u);
