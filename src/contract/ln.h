@@ -27,9 +27,9 @@ TS_HD double ln_one_plus_small(double f) {
 // ln(x) for positive normal x. Other x: unspecified, never a trap.
 TS_HD double ln(double x) {
   // Split x = m * 2^e with sqrt(1/2) <= m < sqrt(2).
-  const int64_t bits = bit_cast<int64_t>(x);
-  const int64_t e = (bits - 0x3FE6A09E667F3BCD) >> 52;
-  const double m = bit_cast<double>(bits - static_cast<int64_t>(static_cast<uint64_t>(e) << 52));
+  const uint64_t bits = bit_cast<uint64_t>(x);
+  const int64_t e = static_cast<int64_t>(bits - 0x3FE6A09E667F3BCDu) >> 52;
+  const double m = bit_cast<double>(bits - (static_cast<uint64_t>(e) << 52));
   const double ln_m = ln_one_plus_small(m - 1.0);
   return fma_rn(static_cast<double>(e), 0x1.62e42fefa39efp-1, ln_m);
 }

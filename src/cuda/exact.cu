@@ -20,14 +20,15 @@ Kernel kernel_for(int32_t logits_type) {
 
 void launch_exact(int32_t logits_type, const Call& call, int64_t n_rows, RowPick* picks, const Outputs& out,
                   cudaStream_t stream) {
-  kernel_for(logits_type)<<<static_cast<unsigned>(n_rows), kThreads, 0, stream>>>(call, picks, out);
+  kernel_for(logits_type)<<<static_cast<unsigned>(n_rows), kExactThreads, sizeof(ExactShared), stream>>>(call, picks,
+                                                                                                         out);
   check(cudaGetLastError(), "launch of exact_kernel");
 }
 
 void load_exact_kernels() {
-  cudaFuncAttributes attributes;
   for (const int32_t type : {TS_FP32, TS_BF16, TS_FP16}) {
-    check(cudaFuncGetAttributes(&attributes, kernel_for(type)), "cudaFuncGetAttributes(exact_kernel)");
+    check(cudaFuncSetAttribute(kernel_for(type), cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(ExactShared)),
+          "cudaFuncSetAttribute(exact_kernel)");
   }
 }
 

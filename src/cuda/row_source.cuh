@@ -82,35 +82,38 @@ struct RowSource {
     return raw;
   }
 
-  // The group's logits as they count; row flags are raised on the way. Not candidates: -inf.
-  __device__ void clean(const Raw<Type>& raw, int32_t group, float (&logits)[kGroup], uint32_t& flags) const {
+  // The group's logits as they count; row flags are raised on the way. Not candidates: -inf. Returns the largest.
+  __device__ float clean(const Raw<Type>& raw, int32_t group, float (&logits)[kGroup], uint32_t& flags) const {
     Element elements[kGroup];
     memcpy(elements, &raw, sizeof(raw));
 #pragma unroll
     for (int j = 0; j < kGroup; ++j) logits[j] = Type::to_float(elements[j]);
     // NaN and +inf are rare: look once, at the largest with NaN winning.
-    float top = logits[0];
-#pragma unroll
-    for (int j = 1; j < kGroup; ++j) top = max_nan(top, logits[j]);
-    if (!(top <= kFloatMax)) {
-#pragma unroll
-      for (int j = 0; j < kGroup; ++j) logits[j] = clean_logit(logits[j], flags);
-    }
+    float top = max_of(logits);
     const int32_t begin = group * kGroup;
-    if (mask != nullptr || begin + kGroup > n_valid) {
+    const bool special = !(top <= kFloatMax);
+    if (special || mask != nullptr || begin + kGroup > n_valid) {
+      if (special) {
+#pragma unroll
+        for (int j = 0; j < kGroup; ++j) logits[j] = clean_logit(logits[j], flags);
+      }
       uint32_t allowed = 0xFFu;
       if (mask != nullptr) allowed = group < mask_bytes ? mask[group] : 0u;
       if (begin + kGroup > n_valid) allowed &= begin < n_valid ? (1u << (n_valid - begin)) - 1u : 0u;
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) logits[j] = (allowed >> j & 1u) != 0 ? logits[j] : kMinusInf;
+      top = max_of(logits);
     }
+    return top;
   }
 
  private:
-  static __device__ float max_nan(float a, float b) {
-    float out;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(out) : "f"(a), "f"(b));
-    return out;
+  // NaN if one of them is.
+  static __device__ float max_of(const float (&logits)[kGroup]) {
+    float top = logits[0];
+#pragma unroll
+    for (int j = 1; j < kGroup; ++j) asm("max.NaN.f32 %0, %0, %1;" : "+f"(top) : "f"(logits[j]));
+    return top;
   }
 };
 

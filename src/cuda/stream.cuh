@@ -57,18 +57,13 @@ struct Tile {
 template <class Type>
 constexpr int32_t kTileStep = kThreads* kTileGroups<Type>;
 
-// The largest of a group; raises the thread's maximum.
-__device__ inline float top_of(const float (&logits)[kGroup], int32_t group, ThreadPick& mine) {
-  float top = logits[0];
+// Raises the thread's maximum to a group's.
+__device__ inline void raise_top(float top, const float (&logits)[kGroup], int32_t group, ThreadPick& mine) {
+  if (!(top > mine.top.logit)) return;
+  int at = 0;
 #pragma unroll
-  for (int j = 1; j < kGroup; ++j) top = fmaxf(top, logits[j]);
-  if (top > mine.top.logit) {
-    int at = 0;
-#pragma unroll
-    for (int j = kGroup - 1; j >= 0; --j) at = logits[j] == top ? j : at;
-    mine.top = {top, static_cast<uint32_t>(group * kGroup + at)};
-  }
-  return top;
+  for (int j = kGroup - 1; j >= 0; --j) at = logits[j] == top ? j : at;
+  mine.top = {top, static_cast<uint32_t>(group * kGroup + at)};
 }
 
 template <class Type>
@@ -79,8 +74,8 @@ __device__ void stream_greedy(const RowSource<Type>& source, ThreadPick& mine) {
     for (int i = 0; i < kTileGroups<Type>; ++i) {
       if (tile.group(i) >= source.end_group) continue;
       float logits[kGroup];
-      source.clean(tile.raw[i], tile.group(i), logits, mine.flags);
-      top_of(logits, tile.group(i), mine);
+      const float top = source.clean(tile.raw[i], tile.group(i), logits, mine.flags);
+      raise_top(top, logits, tile.group(i), mine);
     }
   }
 }
@@ -93,8 +88,8 @@ __device__ Top seed_of(const RowSource<Type>& source, const Tile<Type>& tile) {
   for (int i = 0; i < kTileGroups<Type>; ++i) {
     if (tile.group(i) >= source.end_group) continue;
     float logits[kGroup];
-    source.clean(tile.raw[i], tile.group(i), logits, seed.flags);
-    top_of(logits, tile.group(i), seed);
+    const float top = source.clean(tile.raw[i], tile.group(i), logits, seed.flags);
+    raise_top(top, logits, tile.group(i), seed);
   }
   return seed.top;
 }
@@ -125,10 +120,12 @@ __device__ void stream_noise(const RowSource<Type>& source, const RowContext& ro
                              ThreadPick& mine) {
   const double inv_temperature = row.state.inv_temperature;
   WinBound bound;
+  GroupBound fast;
   const auto drain_list = [&] {
     mine.winner = drain(shared, mine.winner, inv_temperature, row.key);
     if (mine.winner.scored.id != kNoId) {
       bound = WinBound(mine.winner.logit, mine.winner.scored.score, inv_temperature, row.state.log2e_over_t);
+      fast = GroupBound(bound);
     }
   };
   for (int32_t begin = source.first_group; begin < source.end_group; begin += kTileStep<Type>) {
@@ -147,10 +144,10 @@ __device__ void stream_noise(const RowSource<Type>& source, const RowContext& ro
         const int32_t group = tile.group(i);
         if (group >= source.end_group) continue;
         float logits[kGroup];
-        source.clean(tile.raw[i], group, logits, mine.flags);
-        const float top = top_of(logits, group, mine);
+        const float top = source.clean(tile.raw[i], group, logits, mine.flags);
+        raise_top(top, logits, group, mine);
         const PhiloxBlock block = coarse_block(row.key, static_cast<uint32_t>(group));
-        if (top > bound.far() || has_zero_half(block)) {
+        if (fast.any_may_win(logits, block)) {
 #pragma unroll
           for (int j = 0; j < kGroup; ++j) {
             if (logits[j] > kMinusInf && bound.may_win(logits[j], coarse_bits(block, j))) {
@@ -216,8 +213,8 @@ __device__ ListedSlice stream_list(const RowSource<Type>& source, const RowConte
         const int32_t group = tile.group(i);
         if (group >= source.end_group) continue;
         float logits[kGroup];
-        source.clean(tile.raw[i], group, logits, mine.flags);
-        const float top = top_of(logits, group, mine);
+        const float top = source.clean(tile.raw[i], group, logits, mine.flags);
+        raise_top(top, logits, group, mine);
         if (with_mass && first_try) {
 #pragma unroll
           for (int j = 0; j < kGroup; ++j) mine.mass += exp2_approx((logits[j] - reference) * factor);

@@ -41,7 +41,7 @@ def edge_rows(rng):
     float_max, minus_float_max = "7f7fffff", "ff7fffff"
     ten = encode(kind, range(10))
     equal = encode(kind, [Fraction(3, 2)] * 40)
-    boundary = Fraction(1, 10 ** 6)
+    boundary, tenths = Fraction(1, 10 ** 6), Fraction(7, 10)
     wide = random_logits(rng, kind, 70, 8, Fraction(1, 1024))
     return [
         row("one id", encode(kind, [-5]), seed=1),
@@ -81,6 +81,12 @@ def edge_rows(rng):
         row("mask longer than the row", ten, mask=["fffffffe", "ffffffff"], seed=22),
         row("position above 2^32", ten, position=2 ** 32 + 5, temperature=10, seed=2 ** 64 - 1),
         row("position 2^62", ten, position=2 ** 62, temperature=10, seed=2 ** 63),
+        # Found by search: fp64 scores that tie, though l / T + g or an fma would put the second id first.
+        row("scores tie", ["401dd800", "b51904e6"], temperature=tenths, seed=464),
+        row("scores tie, not with fma", ["3e9594e0", "3c1cf19f"], temperature=tenths, seed=2188),
+        row("scores tie, not with fma, negative", ["3e8a94a0", "bc431661"], temperature=tenths, seed=2188),
+        row("scores tie, not when divided by T", ["3e89e620", "bc58e661"], temperature=tenths, seed=2188),
+        row("scores tie, not when divided by T, again", ["3e8c85e0", "bc04ee61"], temperature=tenths, seed=2188),
         row("seed of the request id", wide, temperature=50, request_id=77, sampler_seed=2 ** 40 + 1),
         row("seed of a large request id", wide, temperature=50, request_id=2 ** 64 - 2, sampler_seed=2 ** 64 - 1),
     ]

@@ -26,6 +26,22 @@ PUBLISHED_PHILOX = [
     ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
     ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
 ]
+# Found by search: arguments whose result changes when one fma is replaced by two roundings or one coefficient is moved
+# by one unit. What no argument of 1.5e8 shows is missing.
+LN_WITNESSES = [
+    0x3ff4271eed25e3c8, 0x3ff4a75df9f2269f, 0x3fe9a72a0b982808, 0x3ff5ca81a3939f0a, 0x3fe8a185ba04b41f,
+    0x3fe6bc2b53b8f08d, 0x3c1caabaea4f41e4, 0x3f23565efa87e8f8, 0x3fe8251bb494b4d2, 0x3ff412fae9dd94b1,
+    0x3fee5c3f8e9884b0, 0x3fed9f9d200a7a64, 0x3fe6fb4f6913a328, 0x3ff588284f9af232, 0x3fe74d01a210fc51,
+    0x3ff5e9bef396ac32, 0x3ff5d1a2ddbba2e6, 0x3fe7a3185b1b158b, 0x3dcf60099f6aaabe, 0x3cb78a0a5962e6c3,
+    0x3ff3b520a33f6916, 0x3fe80c83b8d29f01, 0x3fe8fe89cc368887, 0x3fe8fab2d85a484b, 0x3ff584b19dc5e8b1,
+    0x3fe6e6a09d85a5cb, 0x3c9436c8fa46e6bd, 0x4012e7a50387d8fc,
+]
+EXP2_WITNESSES = [
+    0x3f7ea156, 0x3f3a9beb, 0x3f75b0c3, 0x3f6318ac, 0x3f555fc1, 0x3f6baf44, 0x3f7ecc03, 0x3f5a2fb5, 0x3f182f07,
+    0x3f111a2a, 0x3f49ff98, 0x3f7ea156, 0x3f49ff98, 0x3f6c33ec, 0x3efea8f2, 0x3f555fc1, 0x3f7d9806, 0x3f5a2fb5,
+    0x3f182f07, 0x3e417838, 0x3f75b0c3, 0x3f3a9beb, 0x3f75b0c3, 0x3f63a4f0, 0x3f2d4a8d, 0x3f5c749e, 0x3f698d6c,
+    0x3f5b63b2, 0x3f78eb23, 0x3f111a2a,
+]
 MIN_SUBNORMAL, MAX_SUBNORMAL, MIN_NORMAL = 0x00000001, 0x007FFFFF, 0x00800000
 FLOAT_MAX, INFINITY, NEGATIVE = 0x7F7FFFFF, 0x7F800000, 0x80000000
 
@@ -86,7 +102,7 @@ def ln_vectors(rng):
     inputs += around(one, 6) + around(sqrt_half, 5) + around(sqrt_two, 5)
     inputs += [one + (1 << i) for i in range(3, 52, 4)] + [one - (1 << i) for i in range(3, 52, 4)]
     inputs += [0x0010000000000000, 0x7FEFFFFFFFFFFFFF, f64(Fraction(45)), f64(Fraction(1, 3))]
-    inputs += [one + rng.getrandbits(53) - (1 << 52) for _ in range(48)]
+    inputs += [one + rng.getrandbits(53) - (1 << 52) for _ in range(48)] + LN_WITNESSES
     vectors = []
     for bits in inputs:
         x = F64.decode(bits)
@@ -115,6 +131,7 @@ def exp2_vectors(rng):
     steps = [0, 1, 2, 3, 2 ** 22, 2 ** 23 - 1, 2 ** 23, 2 ** 23 + 1, 2 ** 24 - 2, 2 ** 24 - 1, 2 ** 24]
     steps += [rng.getrandbits(24) for _ in range(40)]
     inputs = [f32(Fraction(step, 2 ** 24)) for step in steps] + [MIN_SUBNORMAL, MIN_NORMAL, f32(Fraction(1, 2 ** 40))]
+    inputs += EXP2_WITNESSES
     return [[h32(bits), h32(F32.encode(model.exp2_fraction(F32.decode(bits))))] for bits in inputs]
 
 
