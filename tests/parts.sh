@@ -22,8 +22,11 @@ part() {
   fi
 }
 
+# build PRESET [TARGET ...]
 build() {
-  cmake --preset "$1" && cmake --build --preset "$1" -j "$(getconf _NPROCESSORS_ONLN)"
+  preset=$1
+  shift
+  cmake --preset "$preset" && cmake --build --preset "$preset" -j "$(getconf _NPROCESSORS_ONLN)" ${1:+--target "$@"}
 }
 
 in_build() {

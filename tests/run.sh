@@ -30,7 +30,7 @@ part faults       python3 tests/check_faults.py
 part quickstart   quickstart build/dev
 part demo         sh capi/examples/run.sh
 part install      sh tests/capi/check_install.sh build/dev
-part build-asan   build asan
+part build-asan   build asan unit_tests kernel_tests c99_api
 part unit-asan    in_build asan unit_tests
 part kernels-asan in_build asan kernel_tests
 part c99-asan     in_build asan c99_api

@@ -10,10 +10,13 @@ namespace ts::cuda {
 struct Scored {
   double score;
   uint32_t id;
+  float logit;
 };
 constexpr uint32_t kNoId = 0xFFFFFFFFu;
 
-__device__ inline Scored no_score() { return {-__longlong_as_double(0x7FF0000000000000), kNoId}; }
+__device__ inline Scored no_score() {
+  return {-__longlong_as_double(0x7FF0000000000000), kNoId, -__int_as_float(0x7F800000)};
+}
 
 __device__ inline Scored better(Scored a, Scored b) {
   return a.score > b.score || (a.score == b.score && a.id < b.id) ? a : b;
@@ -33,7 +36,8 @@ __device__ T shuffle_xor(T value, int mask) {
 }
 template <>
 __device__ inline Scored shuffle_xor(Scored value, int mask) {
-  return {__shfl_xor_sync(0xFFFFFFFFu, value.score, mask), __shfl_xor_sync(0xFFFFFFFFu, value.id, mask)};
+  return {__shfl_xor_sync(0xFFFFFFFFu, value.score, mask), __shfl_xor_sync(0xFFFFFFFFu, value.id, mask),
+          __shfl_xor_sync(0xFFFFFFFFu, value.logit, mask)};
 }
 template <>
 __device__ inline Top shuffle_xor(Top value, int mask) {

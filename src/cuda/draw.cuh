@@ -15,6 +15,26 @@ namespace ts::cuda {
 
 constexpr float kSlack = 1e-3f;
 
+// coarse_block() of kCount groups, kStride apart, in lockstep. Why: they share the round keys, and their chains of
+// multiplications overlap.
+template <int kCount, int kStride>
+__device__ void coarse_blocks(const NoiseKey& key, uint32_t first, PhiloxBlock (&blocks)[kCount]) {
+  uint32_t k0 = static_cast<uint32_t>(key.seed);
+  uint32_t k1 = static_cast<uint32_t>(key.seed >> 32);
+#pragma unroll
+  for (int b = 0; b < kCount; ++b) {
+    blocks[b] = {{first + static_cast<uint32_t>(b * kStride), static_cast<uint32_t>(key.position),
+                  static_cast<uint32_t>(key.position >> 32), static_cast<uint32_t>(key.purpose) * 2u}};
+  }
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+#pragma unroll
+    for (int b = 0; b < kCount; ++b) blocks[b] = philox_round(blocks[b], k0, k1);
+    k0 += kPhiloxKeyStep0;
+    k1 += kPhiloxKeyStep1;
+  }
+}
+
 __device__ inline float exp2_approx(float z) {
   float p;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(p) : "f"(z));
@@ -26,11 +46,11 @@ class WinBound {
   // Nothing is known: everything may win.
   __device__ WinBound() : reference_(0.0f), factor_(0.0f), offset_(200.0f) {}
 
-  // A candidate's logit and its score.
-  __device__ WinBound(float logit, double score, double inv_temperature, float log2e_over_t) {
-    const double x = static_cast<double>(logit) * inv_temperature;
-    const double g = score - x;
-    reference_ = logit;
+  // A scored candidate.
+  __device__ WinBound(const Scored& best, double inv_temperature, float log2e_over_t) {
+    const double x = static_cast<double>(best.logit) * inv_temperature;
+    const double g = best.score - x;
+    reference_ = best.logit;
     factor_ = log2e_over_t;
     offset_ = static_cast<float>(-g * 1.4426950408889634 + fabs(x) * 0x1p-49) + kSlack;
   }
@@ -85,14 +105,14 @@ class GroupBound {
   float shift_;
 };
 
-__device__ inline double exact_score(float logit, uint32_t id, uint32_t coarse, double inv_temperature,
-                                     const NoiseKey& key) {
-  return static_cast<double>(logit) * inv_temperature + gumbel(uniform_bits(key, id, coarse));
+__device__ inline Scored score_of(float logit, uint32_t id, uint32_t coarse, double inv_temperature,
+                                  const NoiseKey& key) {
+  return {static_cast<double>(logit) * inv_temperature + gumbel(uniform_bits(key, id, coarse)), id, logit};
 }
 
 __device__ inline Scored score_of(float logit, uint32_t id, double inv_temperature, const NoiseKey& key) {
   const uint32_t coarse = coarse_bits(coarse_block(key, id / kCoarsePerBlock), id);
-  return {exact_score(logit, id, coarse, inv_temperature, key), id};
+  return score_of(logit, id, coarse, inv_temperature, key);
 }
 
 // The logit and id of an order key.

@@ -129,10 +129,10 @@ __global__ void __launch_bounds__(kExactThreads) exact_kernel(const Call call, R
     if (!(logit - row.max >= min_distance)) return;
     const uint32_t coarse = coarse_bits(coarse_block(row.key, id / kCoarsePerBlock), id);
     if (!bound.may_win(logit, coarse)) return;
-    const Scored scored = {exact_score(logit, id, coarse, state.inv_temperature, row.key), id};
+    const Scored scored = score_of(logit, id, coarse, state.inv_temperature, row.key);
     if (better(scored, best).id == best.id) return;
     best = scored;
-    bound = WinBound(logit, scored.score, state.inv_temperature, state.log2e_over_t);
+    bound = WinBound(best, state.inv_temperature, state.log2e_over_t);
   });
   best = block_reduce(best, shared.reduce.as<Scored>(), Better{});
   if (threadIdx.x == 0) {

@@ -35,10 +35,10 @@ __device__ inline Scored draw_list(const ListShared& list, int32_t n, uint64_t l
     const uint32_t id = id_of(order);
     const uint32_t coarse = coarse_bits(coarse_block(row.key, id / kCoarsePerBlock), id);
     if (!bound.may_win(logit, coarse)) continue;
-    const double score = exact_score(logit, id, coarse, row.state.inv_temperature, row.key);
-    const Scored scored = better(best, {score, id});
-    if (scored.id != best.id) bound = WinBound(logit, score, row.state.inv_temperature, row.state.log2e_over_t);
+    const Scored scored = score_of(logit, id, coarse, row.state.inv_temperature, row.key);
+    if (better(scored, best).id == best.id) continue;
     best = scored;
+    bound = WinBound(best, row.state.inv_temperature, row.state.log2e_over_t);
   }
   return block_reduce(best, reduce.as<Scored>(), Better{});
 }
@@ -104,12 +104,7 @@ __device__ inline ListOutcome finish_list(const ListShared& list, int32_t n, uin
   const uint64_t high_key = block_cut(weigh_kept, high, cut_shared).key;
   const Scored best = draw_list(list, n, high_key, min_distance, row, reduce);
   // Why: the first candidate is always kept, so a winner with nothing in front is right whatever the limit.
-  float best_logit = kMinusInf;
-  for (int32_t i = threadIdx.x; i < n; i += kThreads) {
-    if (id_of(list.entries[i]) == best.id) best_logit = logit_of(list.entries[i]);
-  }
-  best_logit = block_reduce(best_logit, reduce.as<float>(), [](float a, float b) { return fmaxf(a, b); });
-  const uint64_t best_key = order_key(best_logit, best.id);
+  const uint64_t best_key = order_key(best.logit, best.id);
   const uint64_t before = list_mass(
       list, n, row, [&](uint64_t order) { return order > best_key; }, reduce);
   if (before != 0 && before + 2 >= low) return open;

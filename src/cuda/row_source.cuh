@@ -15,17 +15,23 @@ constexpr int32_t kGroup = 8;
 struct Fp32 {
   using Element = float;
   static constexpr uint32_t kMinusInfBits = 0xFF800000u;
-  static __device__ float to_float(float v) { return v; }
 };
 struct Bf16 {
   using Element = uint16_t;
   static constexpr uint16_t kMinusInfBits = 0xFF80u;
-  static __device__ float to_float(uint16_t v) { return bf16_to_float(v); }
+  static __device__ void unpack(uint32_t word, float& low, float& high) {
+    low = __uint_as_float(word << 16);
+    high = __uint_as_float(word & 0xFFFF0000u);
+  }
 };
 struct Fp16 {
   using Element = uint16_t;
   static constexpr uint16_t kMinusInfBits = 0xFC00u;
-  static __device__ float to_float(uint16_t v) { return __half2float(__ushort_as_half(v)); }
+  static __device__ void unpack(uint32_t word, float& low, float& high) {
+    const float2 both = __half22float2(*reinterpret_cast<const __half2*>(&word));
+    low = both.x;
+    high = both.y;
+  }
 };
 
 // The raw elements of a group.
@@ -46,6 +52,7 @@ struct RowSource {
   int32_t n_valid;
   int32_t first_group;
   int32_t end_group;
+  int32_t whole_end;  // groups before it may be read and cleaned the quick way
   bool aligned;
 
   __device__ RowSource(const Call& call, int64_t row_index, int32_t slice, int32_t n_slices) {
@@ -61,6 +68,25 @@ struct RowSource {
     first_group = min(slice * share, n_groups);
     end_group = min(first_group + share, n_groups);
     aligned = reinterpret_cast<uintptr_t>(row) % 16 == 0;
+    whole_end = aligned && mask == nullptr ? min(end_group, n_valid / kGroup) : first_group;
+  }
+
+  // The quick way, for a group before whole_end: all of it is in the row and allowed.
+  __device__ Raw<Type> load_whole(int32_t group) const {
+    Raw<Type> raw;
+    const uint4* at = reinterpret_cast<const uint4*>(row + group * kGroup);
+#pragma unroll
+    for (int w = 0; w < Raw<Type>::kWords; ++w) raw.words[w] = __ldg(at + w);
+    return raw;
+  }
+  static __device__ float clean_whole(const Raw<Type>& raw, float (&logits)[kGroup], uint32_t& flags) {
+    unpack(raw, logits);
+    float top = max_of(logits);
+    if (!(top <= kFloatMax)) {
+      clean_special(logits, flags);
+      top = max_of(logits);
+    }
+    return top;
   }
 
   // The group's raw elements; ids at or past vocab read as -inf, without touching memory.
@@ -84,19 +110,13 @@ struct RowSource {
 
   // The group's logits as they count; row flags are raised on the way. Not candidates: -inf. Returns the largest.
   __device__ float clean(const Raw<Type>& raw, int32_t group, float (&logits)[kGroup], uint32_t& flags) const {
-    Element elements[kGroup];
-    memcpy(elements, &raw, sizeof(raw));
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) logits[j] = Type::to_float(elements[j]);
+    unpack(raw, logits);
     // NaN and +inf are rare: look once, at the largest with NaN winning.
     float top = max_of(logits);
     const int32_t begin = group * kGroup;
     const bool special = !(top <= kFloatMax);
     if (special || mask != nullptr || begin + kGroup > n_valid) {
-      if (special) {
-#pragma unroll
-        for (int j = 0; j < kGroup; ++j) logits[j] = clean_logit(logits[j], flags);
-      }
+      if (special) clean_special(logits, flags);
       uint32_t allowed = 0xFFu;
       if (mask != nullptr) allowed = group < mask_bytes ? mask[group] : 0u;
       if (begin + kGroup > n_valid) allowed &= begin < n_valid ? (1u << (n_valid - begin)) - 1u : 0u;
@@ -108,6 +128,19 @@ struct RowSource {
   }
 
  private:
+  static __device__ void unpack(const Raw<Type>& raw, float (&logits)[kGroup]) {
+    if constexpr (sizeof(Element) == 4) {
+      memcpy(logits, &raw, sizeof(raw));
+    } else {
+      const uint32_t words[4] = {raw.words[0].x, raw.words[0].y, raw.words[0].z, raw.words[0].w};
+#pragma unroll
+      for (int w = 0; w < 4; ++w) Type::unpack(words[w], logits[2 * w], logits[2 * w + 1]);
+    }
+  }
+  static __device__ void clean_special(float (&logits)[kGroup], uint32_t& flags) {
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) logits[j] = clean_logit(logits[j], flags);
+  }
   // NaN if one of them is.
   static __device__ float max_of(const float (&logits)[kGroup]) {
     float top = logits[0];

@@ -54,10 +54,10 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
 
   // The slice's answer.
-  Top top = block_reduce(mine.top, shared.reduce.as<Top>(), Higher{});
+  Top top = block_reduce(top_of(source, mine), shared.reduce.as<Top>(), Higher{});
   uint32_t flags = block_reduce(mine.flags, shared.reduce.as<uint32_t>(), Or{});
   Scored best = no_score();
-  if (kNoise && mode == Mode::kNoise) best = mine.winner.scored;  // the block's, after its last drain
+  if (kNoise && mode == Mode::kNoise) best = shared.winner;
   uint64_t floor_key = listed.floor_key;
   float mass = 0.0f;
   if (with_mass) mass = block_reduce(mine.mass, shared.reduce.as<float>(), Add{});
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     if (threadIdx.x < call.n_slices) {
       one = slices[threadIdx.x];
       top = {one.max, one.first};
-      best = {one.score, one.id};
+      best = {one.score, one.id, kMinusInf};
       flags = one.flags;
       slice_floor = one.floor_key;
     }

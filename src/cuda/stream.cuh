@@ -14,156 +14,186 @@ struct SampleShared {
   ReduceShared reduce;
   uint64_t keys[kThreads];
   uint64_t floor_key;
-  float best_logit;
+  Scored winner;   // of what was drained
+  WinBound bound;  // the winner's
   uint32_t flag;
 };
 
 template <class Type>
 constexpr int kTileGroups = 32 / (sizeof(typename Type::Element) * 4);  // 64 bytes a thread and tile
 
-// A scored candidate and its logit.
-struct Winner {
-  Scored scored = no_score();
-  float logit = kMinusInf;
-};
-
-__device__ inline Winner better(const Winner& a, const Winner& b) {
-  return better(a.scored, b.scored).id == a.scored.id ? a : b;
-}
-
 // What a thread gathers over its groups.
 struct ThreadPick {
-  Top top{kMinusInf, kNoId};
-  Winner winner;
+  float top = kMinusInf;
+  int32_t top_group = 0;  // the first group with it
   float mass = 0.0f;
   uint32_t flags = 0;
-};
 
-// A thread's groups of one tile.
-template <class Type>
-struct Tile {
-  Raw<Type> raw[kTileGroups<Type>];
-  int32_t first;
-
-  __device__ Tile(const RowSource<Type>& source, int32_t begin) : first(begin + static_cast<int32_t>(threadIdx.x)) {
-#pragma unroll
-    for (int i = 0; i < kTileGroups<Type>; ++i) {
-      if (group(i) < source.end_group) raw[i] = source.load(group(i));
+  __device__ void raise(float group_top, int32_t group) {
+    if (group_top > top) {
+      top = group_top;
+      top_group = group;
     }
   }
-  __device__ int32_t group(int i) const { return first + i * kThreads; }
 };
+
+// The largest logit of a thread and its first id.
+template <class Type>
+__device__ Top top_of(const RowSource<Type>& source, const ThreadPick& mine) {
+  if (!(mine.top > kMinusInf)) return {kMinusInf, kNoId};
+  float logits[kGroup];
+  uint32_t flags = 0;
+  source.clean(source.load(mine.top_group), mine.top_group, logits, flags);
+  int at = 0;
+#pragma unroll
+  for (int j = kGroup - 1; j >= 0; --j) at = logits[j] == mine.top ? j : at;
+  return {mine.top, static_cast<uint32_t>(mine.top_group * kGroup + at)};
+}
 
 template <class Type>
 constexpr int32_t kTileStep = kThreads* kTileGroups<Type>;
 
-// Raises the thread's maximum to a group's.
-__device__ inline void raise_top(float top, const float (&logits)[kGroup], int32_t group, ThreadPick& mine) {
-  if (!(top > mine.top.logit)) return;
-  int at = 0;
+// The thread's maximum over the slice's first tile, for seeding bounds.
+template <class Type>
+__device__ Top seed_of(const RowSource<Type>& source) {
+  ThreadPick seed;
 #pragma unroll
-  for (int j = kGroup - 1; j >= 0; --j) at = logits[j] == top ? j : at;
-  mine.top = {top, static_cast<uint32_t>(group * kGroup + at)};
+  for (int i = 0; i < kTileGroups<Type>; ++i) {
+    const int32_t group = source.first_group + i * kThreads + static_cast<int32_t>(threadIdx.x);
+    if (group >= source.end_group) continue;
+    float logits[kGroup];
+    seed.raise(source.clean(source.load(group), group, logits, seed.flags), group);
+  }
+  return top_of(source, seed);
+}
+
+// Walks a thread's groups of a slice. visit(groups, raws, n) is called with up to kTileGroups whole groups at once;
+// visit_one(group, raw) with each other group; end_tile(begin) after each step, by all threads together.
+template <class Type, class Visit, class VisitOne, class EndTile>
+__device__ void walk(const RowSource<Type>& source, const Visit& visit, const VisitOne& visit_one,
+                     const EndTile& end_tile) {
+  constexpr int kGroups = kTileGroups<Type>;
+  int32_t begin = source.first_group;
+  for (; begin + kTileStep<Type> <= source.whole_end; begin += kTileStep<Type>) {
+    const int32_t first = begin + static_cast<int32_t>(threadIdx.x);
+    Raw<Type> raw[kGroups];
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) raw[i] = source.load_whole(first + i * kThreads);
+    visit(first, raw);
+    end_tile(begin, kGroups);
+  }
+#pragma unroll 1
+  for (; begin < source.end_group; begin += kThreads) {
+    const int32_t group = begin + static_cast<int32_t>(threadIdx.x);
+    if (group < source.end_group) visit_one(group);
+    end_tile(begin, 1);
+  }
 }
 
 template <class Type>
 __device__ void stream_greedy(const RowSource<Type>& source, ThreadPick& mine) {
-  for (int32_t begin = source.first_group; begin < source.end_group; begin += kTileStep<Type>) {
-    const Tile<Type> tile(source, begin);
+  walk(
+      source,
+      [&](int32_t first, const auto& raw) {
 #pragma unroll
-    for (int i = 0; i < kTileGroups<Type>; ++i) {
-      if (tile.group(i) >= source.end_group) continue;
-      float logits[kGroup];
-      const float top = source.clean(tile.raw[i], tile.group(i), logits, mine.flags);
-      raise_top(top, logits, tile.group(i), mine);
+        for (int i = 0; i < kTileGroups<Type>; ++i) {
+          float logits[kGroup];
+          mine.raise(source.clean_whole(raw[i], logits, mine.flags), first + i * kThreads);
+        }
+      },
+      [&](int32_t group) {
+        float logits[kGroup];
+        mine.raise(source.clean(source.load(group), group, logits, mine.flags), group);
+      },
+      [](int32_t, int) {});
+}
+
+// Scores every listed id, keeps the best in shared.winner, and empties the list. All threads.
+// Why not inlined: it is rare, and the loops around it need the registers.
+static __device__ __noinline__ void drain(SampleShared& shared, double inv_temperature, float log2e_over_t,
+                                          NoiseKey key) {
+  __syncthreads();
+  const int32_t n = min(shared.list.count, static_cast<uint32_t>(kListCapacity));
+  Scored mine = no_score();
+  for (int32_t i = threadIdx.x; i < n; i += kThreads) {
+    const uint64_t order = shared.list.entries[i];
+    mine = better(mine, score_of(logit_of(order), id_of(order), inv_temperature, key));
+  }
+  const Scored best = block_reduce(mine, shared.reduce.as<Scored>(), Better{});
+  if (threadIdx.x == 0) {
+    shared.list.count = 0;
+    if (better(best, shared.winner).id != shared.winner.id) {
+      shared.winner = best;
+      shared.bound = WinBound(best, inv_temperature, log2e_over_t);
+    }
+  }
+  __syncthreads();
+}
+
+// Lists the ids of a group that may win.
+__device__ inline void list_group(const float (&logits)[kGroup], int32_t group, const PhiloxBlock& block,
+                                  SampleShared& shared) {
+  const WinBound bound = shared.bound;
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) {
+    if (logits[j] > kMinusInf && bound.may_win(logits[j], coarse_bits(block, j))) {
+      push(shared.list, order_key(logits[j], static_cast<uint32_t>(group * kGroup + j)));
     }
   }
 }
 
-// The thread's maximum over a tile, for seeding bounds.
-template <class Type>
-__device__ Top seed_of(const RowSource<Type>& source, const Tile<Type>& tile) {
-  ThreadPick seed;
-#pragma unroll
-  for (int i = 0; i < kTileGroups<Type>; ++i) {
-    if (tile.group(i) >= source.end_group) continue;
-    float logits[kGroup];
-    const float top = source.clean(tile.raw[i], tile.group(i), logits, seed.flags);
-    raise_top(top, logits, tile.group(i), seed);
-  }
-  return seed.top;
-}
-
-// Scores every listed id and empties the list. Returns the best of the block, the threads' own included. All threads.
-// Why not inlined: it is rare, and the loops around it need the registers.
-static __device__ __noinline__ Winner drain(SampleShared& shared, Winner mine, double inv_temperature, NoiseKey key) {
-  __syncthreads();
-  const int32_t n = min(shared.list.count, static_cast<uint32_t>(kListCapacity));
-  for (int32_t i = threadIdx.x; i < n; i += kThreads) {
-    const uint64_t order = shared.list.entries[i];
-    const float logit = logit_of(order);
-    mine = better(mine, {score_of(logit, id_of(order), inv_temperature, key), logit});
-  }
-  const Scored best = block_reduce(mine.scored, shared.reduce.as<Scored>(), Better{});
-  if (threadIdx.x == 0) {
-    shared.list.count = 0;
-    shared.best_logit = kMinusInf;
-  }
-  __syncthreads();
-  if (best.id != kNoId && best.id == mine.scored.id) shared.best_logit = mine.logit;
-  __syncthreads();
-  return {best, shared.best_logit};
-}
-
+// Leaves the slice's best in shared.winner.
 template <class Type>
 __device__ void stream_noise(const RowSource<Type>& source, const RowContext& row, SampleShared& shared,
                              ThreadPick& mine) {
-  const double inv_temperature = row.state.inv_temperature;
-  WinBound bound;
-  GroupBound fast;
-  const auto drain_list = [&] {
-    mine.winner = drain(shared, mine.winner, inv_temperature, row.key);
-    if (mine.winner.scored.id != kNoId) {
-      bound = WinBound(mine.winner.logit, mine.winner.scored.score, inv_temperature, row.state.log2e_over_t);
-      fast = GroupBound(bound);
-    }
-  };
-  for (int32_t begin = source.first_group; begin < source.end_group; begin += kTileStep<Type>) {
-    const Tile<Type> tile(source, begin);
-    if (begin == source.first_group) {
-      const Top seed = seed_of(source, tile);
-      if (seed.id != kNoId) push(shared.list, order_key(seed.logit, seed.id));
-      drain_list();
-    }
-    bool careful = false;  // drain before each of the tile's steps, each of which fits into the list
-    bool overflow;
-    do {
-#pragma unroll
-      for (int i = 0; i < kTileGroups<Type>; ++i) {
-        if (careful) drain_list();
-        const int32_t group = tile.group(i);
-        if (group >= source.end_group) continue;
-        float logits[kGroup];
-        const float top = source.clean(tile.raw[i], group, logits, mine.flags);
-        raise_top(top, logits, group, mine);
-        const PhiloxBlock block = coarse_block(row.key, static_cast<uint32_t>(group));
-        if (fast.any_may_win(logits, block)) {
-#pragma unroll
-          for (int j = 0; j < kGroup; ++j) {
-            if (logits[j] > kMinusInf && bound.may_win(logits[j], coarse_bits(block, j))) {
-              push(shared.list, order_key(logits[j], static_cast<uint32_t>(group * kGroup + j)));
-            }
-          }
-        }
-      }
-      __syncthreads();
-      const uint32_t count = shared.list.count;
-      __syncthreads();
-      overflow = count > kListCapacity;
-      if (count > kThreads) drain_list();
-      careful = overflow;
-    } while (overflow);
+  if (threadIdx.x == 0) {
+    shared.winner = no_score();
+    shared.bound = WinBound();
   }
+  const auto drain_list = [&] {
+    drain(shared, row.state.inv_temperature, row.state.log2e_over_t, row.key);
+    return GroupBound(shared.bound);
+  };
+  const Top seed = seed_of(source);
+  if (seed.id != kNoId) push(shared.list, order_key(seed.logit, seed.id));
+  GroupBound fast = drain_list();
+  walk(
+      source,
+      [&](int32_t first, const auto& raw) {
+        constexpr int kGroups = kTileGroups<Type>;
+        PhiloxBlock blocks[kGroups];
+        coarse_blocks<kGroups, kThreads>(row.key, static_cast<uint32_t>(first), blocks);
+#pragma unroll
+        for (int i = 0; i < kGroups; ++i) {
+          float logits[kGroup];
+          mine.raise(source.clean_whole(raw[i], logits, mine.flags), first + i * kThreads);
+          if (fast.any_may_win(logits, blocks[i])) list_group(logits, first + i * kThreads, blocks[i], shared);
+        }
+      },
+      [&](int32_t group) {
+        float logits[kGroup];
+        mine.raise(source.clean(source.load(group), group, logits, mine.flags), group);
+        list_group(logits, group, coarse_block(row.key, static_cast<uint32_t>(group)), shared);
+      },
+      [&](int32_t begin, int n_groups) {
+        __syncthreads();
+        const uint32_t count = shared.list.count;
+        __syncthreads();
+        if (count <= kThreads) return;
+        fast = drain_list();
+        if (count <= kListCapacity) return;
+      // Part of the tile was lost: list it again, in steps that fit.
+#pragma unroll 1
+        for (int i = 0; i < n_groups; ++i) {
+          const int32_t group = begin + i * kThreads + static_cast<int32_t>(threadIdx.x);
+          if (group < source.end_group) {
+            float logits[kGroup];
+            source.clean(source.load(group), group, logits, mine.flags);
+            list_group(logits, group, coarse_block(row.key, static_cast<uint32_t>(group)), shared);
+          }
+          fast = drain_list();
+        }
+      });
   drain_list();
 }
 
@@ -186,64 +216,85 @@ struct ListedSlice {
   float reference;  // of the thread's mass
 };
 
+// Lists the ids of a group that are not below the floor.
+__device__ inline void list_above(const float (&logits)[kGroup], int32_t group, uint64_t floor_key,
+                                  SampleShared& shared) {
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) {
+    const uint64_t key = order_key(logits[j], static_cast<uint32_t>(group * kGroup + j));
+    if (logits[j] > kMinusInf && key >= floor_key) push(shared.list, key);
+  }
+}
+
 // goal: how many candidates the list must hold before its floor may rise. with_mass: sum fp32 masses too.
 template <class Type>
 __device__ ListedSlice stream_list(const RowSource<Type>& source, const RowContext& row, int32_t goal, bool with_mass,
                                    SampleShared& shared, ThreadPick& mine) {
   const float factor = row.state.log2e_over_t;
+  const Top seed = seed_of(source);
+  const Top block_top = block_reduce(seed, shared.reduce.as<Top>(), Higher{});
+  const float reference = block_top.id != kNoId ? block_top.logit : 0.0f;
+  // Why: a floor from fewer maxima than the goal would promise too little to a top-k row.
+  const int32_t rank = min(goal, kThreads / 2);
   uint64_t floor_key = 0;
-  float reference = 0.0f;
+  if (rank == goal || (row.state.needs & kNeedTopK) == 0) floor_key = seed_floor(seed, rank, shared);
+  float floor_logit = floor_key != 0 ? logit_of(floor_key) : kMinusInf;
   uint32_t count_before = 0;  // entries before the tile, as every thread saw them between two barriers
-  for (int32_t begin = source.first_group; begin < source.end_group; begin += kTileStep<Type>) {
-    const Tile<Type> tile(source, begin);
-    if (begin == source.first_group) {
-      const Top seed = seed_of(source, tile);
-      const Top block_top = block_reduce(seed, shared.reduce.as<Top>(), Higher{});
-      if (block_top.id != kNoId) reference = block_top.logit;
-      // Why: a floor from fewer maxima than the goal would promise too little to a top-k row.
-      const int32_t rank = min(goal, kThreads / 2);
-      if (rank == goal || (row.state.needs & kNeedTopK) == 0) floor_key = seed_floor(seed, rank, shared);
+  const auto take = [&](float top, const float(&logits)[kGroup], int32_t group) {
+    mine.raise(top, group);
+    if (with_mass) {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) mine.mass += exp2_approx((logits[j] - reference) * factor);
     }
-    bool first_try = true;
-    bool again;
-    do {
-      const float floor_logit = floor_key != 0 ? logit_of(floor_key) : kMinusInf;
+    if (top >= floor_logit && top > kMinusInf) list_above(logits, group, floor_key, shared);
+  };
+  walk(
+      source,
+      [&](int32_t first, const auto& raw) {
 #pragma unroll
-      for (int i = 0; i < kTileGroups<Type>; ++i) {
-        const int32_t group = tile.group(i);
-        if (group >= source.end_group) continue;
+        for (int i = 0; i < kTileGroups<Type>; ++i) {
+          float logits[kGroup];
+          const float top = source.clean_whole(raw[i], logits, mine.flags);
+          take(top, logits, first + i * kThreads);
+        }
+      },
+      [&](int32_t group) {
         float logits[kGroup];
-        const float top = source.clean(tile.raw[i], group, logits, mine.flags);
-        raise_top(top, logits, group, mine);
-        if (with_mass && first_try) {
-#pragma unroll
-          for (int j = 0; j < kGroup; ++j) mine.mass += exp2_approx((logits[j] - reference) * factor);
+        const float top = source.clean(source.load(group), group, logits, mine.flags);
+        take(top, logits, group);
+      },
+      [&](int32_t begin, int n_groups) {
+        __syncthreads();
+        uint32_t count = shared.list.count;
+        __syncthreads();
+        if (count <= kListCapacity * 3 / 4) {
+          count_before = count;
+          return;
         }
-        if (top >= floor_logit && top > kMinusInf) {
-#pragma unroll
-          for (int j = 0; j < kGroup; ++j) {
-            const uint64_t key = order_key(logits[j], static_cast<uint32_t>(group * kGroup + j));
-            if (logits[j] > kMinusInf && key >= floor_key) push(shared.list, key);
+        while (count > kListCapacity) {
+          // Part of the tile was lost: raise the floor and list the tile again.
+          floor_key = nth_key(shared.list, kListCapacity, goal, shared.cut);
+          keep_from(shared.list, static_cast<int32_t>(count_before), floor_key);
+#pragma unroll 1
+          for (int i = 0; i < n_groups; ++i) {
+            const int32_t group = begin + i * kThreads + static_cast<int32_t>(threadIdx.x);
+            if (group >= source.end_group) continue;
+            float logits[kGroup];
+            source.clean(source.load(group), group, logits, mine.flags);
+            list_above(logits, group, floor_key, shared);
           }
+          __syncthreads();
+          count = shared.list.count;
+          __syncthreads();
         }
-      }
-      __syncthreads();
-      const uint32_t count = shared.list.count;
-      __syncthreads();
-      again = count > kListCapacity;
-      first_try = false;
-      if (again) {
-        // Part of the tile was lost: raise the floor and list the tile again.
-        floor_key = nth_key(shared.list, kListCapacity, goal, shared.cut);
-        keep_from(shared.list, static_cast<int32_t>(count_before), floor_key);
-      } else if (count > kListCapacity * 3 / 4) {
-        floor_key = nth_key(shared.list, static_cast<int32_t>(count), goal, shared.cut);
-        keep_from(shared.list, static_cast<int32_t>(count), floor_key);
-      }
-      count_before = shared.list.count;
-      __syncthreads();
-    } while (again);
-  }
+        if (count > kListCapacity * 3 / 4) {
+          floor_key = nth_key(shared.list, static_cast<int32_t>(count), goal, shared.cut);
+          keep_from(shared.list, static_cast<int32_t>(count), floor_key);
+        }
+        floor_logit = logit_of(floor_key);
+        count_before = shared.list.count;
+        __syncthreads();
+      });
   return {floor_key, reference};
 }
 
