@@ -200,19 +200,22 @@ typedef struct ts_step {
 } ts_step;
 
 /* Says which requests the next sample and verify calls serve, gives new requests their slots, and selects the
- * step's route. One step serves any number of sample and verify calls, until the next prepare_step. A slot is written
- * only when its owner changes: the request id differs from the one that the slot last held, or the slot was never used
- * or was released. First use and recycling are the same thing, and a step of known requests writes nothing: a known
- * request's params are not looked at, so they cannot change during its life: other params for the same id in the same
- * slot are ignored, not an error. To change them, release the slot first. Request ids are the caller's choice, but a
- * new request needs an id of its own. sampler  written.     step  HOST, read during the call. Stream: slots are written
- * in stream order. Thread: one call at a time per sampler. Errors: INVALID_ARGUMENT (names the array and the entry),
- * STRUCT_SIZE, UNSUPPORTED (forced route), CUDA. */
+ * step's route. One step serves any number of sample and verify calls, until the next prepare_step.
+ *
+ * A slot is written only when its owner changes: the request id differs from the one that the slot last held, or
+ * the slot was never used or was released. First use and recycling are the same thing, and a step of known requests
+ * writes nothing: a known request's params are not looked at. Other params for the same id in the same slot are
+ * ignored, not an error: they cannot change during a request's life; to change them, release the slot first. Request
+ * ids are the caller's choice, but a new request needs an id of its own.
+ *   sampler  written.     step  HOST, read during the call.
+ * Stream: slots are written in stream order. Thread: one call at a time per sampler.
+ * Errors: INVALID_ARGUMENT (names the array and the entry), STRUCT_SIZE, UNSUPPORTED (forced route), CUDA. */
 TS_API ts_status ts_sampler_prepare_step(ts_sampler* sampler, const ts_step* step, ts_stream stream);
 
 /* Forgets the owners of n slots (HOST, int32 or int64 as slots_type says), so that whoever comes next in them is
  * new. Needed only when the same request id comes again in the same slot as another request, or with other
- * parameters. Slots that were not in use are allowed; the prepared step is forgotten if it had one of them.
+ * parameters. Slots that were not in use, and slots named twice, are allowed; n = 0 is nothing to do (slots may be
+ * NULL). The prepared step is forgotten if it had one of them.
  * Stream: none; nothing on the device changes. Thread: as prepare_step. Errors: INVALID_ARGUMENT. */
 TS_API ts_status ts_sampler_release_slots(ts_sampler* sampler, const void* slots, int32_t slots_type, int32_t n);
 
@@ -224,7 +227,9 @@ TS_API const char* ts_sampler_step_route(const ts_sampler* sampler);
 /* ---- 5. sample and verify -------------------------------------------------------------------------- */
 
 /* The rows to sample from. n_requests and rows_per_request must be those of the prepared step, or fewer requests of
- * it (any subset, any order). All arrays are DEVICE. */
+ * it (any subset, any order, a slot more than once if wanted). All arrays are DEVICE. What only the device can see is
+ * checked on the CPU backend; on a CUDA backend a slot outside the pool gives an EMPTY row, and a slot that is in the
+ * pool but not in the step is sampled as far as the step's route goes. */
 typedef struct ts_rows {
   uint32_t struct_size;
   int32_t n_requests;        /* 0: nothing is done, the arrays may be NULL */
@@ -325,7 +330,7 @@ TS_API const char* ts_capture_variant_name(int32_t call, int32_t index);
  * warm up and capture them: any slots of the pool are then allowed. No slot is written; a slot that was never used
  * samples greedily. Lasts until ts_sampler_reset_capture, which forgets the prepared step.
  *   n_requests, rows_per_request   as in ts_step, both >= 1.     variant   HOST, one of the names above.
- * TSSAMPLE_FORCE_ROUTE does not apply here.
+ * TSSAMPLE_FORCE_ROUTE does not apply here. `stream` is for backends that prepare device state; none does yet.
  * Errors: INVALID_ARGUMENT. */
 TS_API ts_status ts_sampler_prepare_capture(ts_sampler* sampler, int32_t n_requests, int32_t rows_per_request,
                                             const char* variant, ts_stream stream);

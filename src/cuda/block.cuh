@@ -60,12 +60,19 @@ struct Higher {
   __device__ Top operator()(Top a, Top b) const { return higher(a, b); }
 };
 
+// Reduces one value a lane of a warp.
+template <class T, class Op>
+__device__ T warp_reduce(T value, Op op) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) value = op(value, shuffle_xor(value, offset));
+  return value;
+}
+
 // Reduces one value a thread with an associative, commutative operation. `shared` has an entry a warp. Starts and ends
 // with a barrier, so `shared` may be reused at once.
 template <class T, class Op>
 __device__ T block_reduce(T value, T* shared, Op op) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) value = op(value, shuffle_xor(value, offset));
+  value = warp_reduce(value, op);
   __syncthreads();
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
   __syncthreads();

@@ -7,6 +7,7 @@
 
 #include "contract/convert.h"
 #include "cuda/call.h"
+#include "cuda/row_context.cuh"
 
 namespace ts::cuda {
 
@@ -68,7 +69,24 @@ struct RowSource {
     first_group = min(slice * share, n_groups);
     end_group = min(first_group + share, n_groups);
     aligned = reinterpret_cast<uintptr_t>(row) % 16 == 0;
-    whole_end = aligned && mask == nullptr ? min(end_group, n_valid / kGroup) : first_group;
+    whole_end = aligned && mask == nullptr ? max(first_group, min(end_group, n_valid / kGroup)) : first_group;
+  }
+
+  // Starts the first tile on its way from device memory.
+  __device__ void prefetch(int32_t n_groups) const {
+    for (int32_t group = first_group + threadIdx.x; group < min(first_group + n_groups, whole_end); group += kThreads) {
+      asm volatile("prefetch.global.L2 [%0];" ::"l"(row + static_cast<int64_t>(group) * kGroup));
+    }
+  }
+
+  // A group without a candidate.
+  static __device__ Raw<Type> nothing() {
+    Element elements[kGroup];
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) elements[j] = bit_cast<Element>(Type::kMinusInfBits);
+    Raw<Type> raw;
+    memcpy(&raw, elements, sizeof(raw));
+    return raw;
   }
 
   // The quick way, for a group before whole_end: all of it is in the row and allowed.

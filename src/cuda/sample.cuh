@@ -22,6 +22,8 @@ __global__ void __launch_bounds__(kThreads, 4)
   SampleShared& shared = *reinterpret_cast<SampleShared*>(shared_bytes);
   const int64_t row_index = blockIdx.x / call.n_slices;
   const int32_t slice = blockIdx.x % call.n_slices;
+  const RowSource<Type> source(call, row_index, slice, call.n_slices);
+  source.prefetch(kTileStep<Type>);
   bool slot_in_pool;
   RowContext row = row_context(call, row_index, slot_in_pool);
   const RequestState& state = row.state;
@@ -41,7 +43,6 @@ __global__ void __launch_bounds__(kThreads, 4)
 
   if (threadIdx.x == 0) shared.list.count = 0;
   __syncthreads();
-  const RowSource<Type> source(call, row_index, slice, call.n_slices);
   ThreadPick mine;
   ListedSlice listed{0, 0.0f};
   const bool with_mass = top_p_alone && mode == Mode::kList;
@@ -87,7 +88,9 @@ __global__ void __launch_bounds__(kThreads, 4)
     }
     if (!last_to_arrive(&pick.arrivals, static_cast<uint32_t>(call.n_slices), &shared.flag)) return;
 
-    // Merge: one thread a slice, then the lists.
+    // Merge, each warp for itself: one lane a slice. Without lists the first warp is enough.
+    const int32_t lane = threadIdx.x % 32;
+    if (mode != Mode::kList && threadIdx.x >= 32) return;
     top = {kMinusInf, kNoId};
     best = no_score();
     flags = 0;
@@ -95,29 +98,29 @@ __global__ void __launch_bounds__(kThreads, 4)
     floor_key = 0;
     uint64_t slice_floor = 0;
     SlicePick one{};
-    if (threadIdx.x < call.n_slices) {
-      one = slices[threadIdx.x];
+    if (lane < call.n_slices) {
+      one = slices[lane];
       top = {one.max, one.first};
       best = {one.score, one.id, kMinusInf};
       flags = one.flags;
       slice_floor = one.floor_key;
     }
-    top = block_reduce(top, shared.reduce.as<Top>(), Higher{});
-    if (kNoise) best = block_reduce(best, shared.reduce.as<Scored>(), Better{});
-    flags = block_reduce(flags, shared.reduce.as<uint32_t>(), Or{});
+    top = warp_reduce(top, Higher{});
+    if (kNoise) best = warp_reduce(best, Better{});
+    flags = warp_reduce(flags, Or{});
     if (kList && mode == Mode::kList) {
-      floor_key = block_reduce(static_cast<unsigned long long>(slice_floor), shared.reduce.as<unsigned long long>(),
-                               [](unsigned long long a, unsigned long long b) { return a > b ? a : b; });
-      if (threadIdx.x < call.n_slices) mass = one.mass * exp2_approx((one.reference - top.logit) * state.log2e_over_t);
-      mass = block_reduce(mass, shared.reduce.as<float>(), Add{});
+      floor_key = warp_reduce(static_cast<unsigned long long>(slice_floor),
+                              [](unsigned long long a, unsigned long long b) { return a > b ? a : b; });
+      mass = lane < call.n_slices ? one.mass * exp2_approx((one.reference - top.logit) * state.log2e_over_t) : 0.0f;
+      mass = warp_reduce(mass, Add{});
+      // All slices' entries at once: their loads must not wait for one another.
       if (threadIdx.x == 0) shared.list.count = 0;
+      if (threadIdx.x < call.n_slices) shared.keys[threadIdx.x] = one.n_list;
       __syncthreads();
-      for (int32_t s = 0; s < call.n_slices; ++s) {
-        const int32_t n = static_cast<int32_t>(slices[s].n_list);
-        for (int32_t i = threadIdx.x; i < n; i += kThreads) {
-          const uint64_t key = row_lists[s * share + i];
-          if (key >= floor_key) push(shared.list, key);
-        }
+#pragma unroll 4
+      for (int32_t i = threadIdx.x; i < kRowListCapacity; i += kThreads) {
+        const uint64_t key = static_cast<uint32_t>(i % share) < shared.keys[i / share] ? row_lists[i] : 0;
+        if (key >= floor_key && key != 0) push(shared.list, key);
       }
       __syncthreads();
       n_list = static_cast<int32_t>(shared.list.count);

@@ -53,6 +53,12 @@ __device__ Top top_of(const RowSource<Type>& source, const ThreadPick& mine) {
 template <class Type>
 constexpr int32_t kTileStep = kThreads* kTileGroups<Type>;
 
+// Where the part of the walk ends that a step at `begin` belongs to.
+template <class Type>
+__device__ int32_t end_of(const RowSource<Type>& source, int32_t begin) {
+  return begin < source.whole_end ? source.whole_end : source.end_group;
+}
+
 // The thread's maximum over the slice's first tile, for seeding bounds.
 template <class Type>
 __device__ Top seed_of(const RowSource<Type>& source) {
@@ -67,8 +73,9 @@ __device__ Top seed_of(const RowSource<Type>& source) {
   return top_of(source, seed);
 }
 
-// Walks a thread's groups of a slice. visit(groups, raws, n) is called with up to kTileGroups whole groups at once;
-// visit_one(group, raw) with each other group; end_tile(begin) after each step, by all threads together.
+// Walks a thread's groups of a slice. visit(first, raws) is called with kTileGroups groups kThreads apart that lie
+// before whole_end, or hold -inf; visit_one(group) with each other group; end_tile(begin, n_groups) after each step, by
+// all threads together.
 template <class Type, class Visit, class VisitOne, class EndTile>
 __device__ void walk(const RowSource<Type>& source, const Visit& visit, const VisitOne& visit_one,
                      const EndTile& end_tile) {
@@ -82,8 +89,19 @@ __device__ void walk(const RowSource<Type>& source, const Visit& visit, const Vi
     visit(first, raw);
     end_tile(begin, kGroups);
   }
+  if (begin < source.whole_end) {
+    const int32_t first = begin + static_cast<int32_t>(threadIdx.x);
+    Raw<Type> raw[kGroups];
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+      const int32_t group = first + i * kThreads;
+      raw[i] = group < source.whole_end ? source.load_whole(group) : RowSource<Type>::nothing();
+    }
+    visit(first, raw);
+    end_tile(begin, kGroups);
+  }
 #pragma unroll 1
-  for (; begin < source.end_group; begin += kThreads) {
+  for (begin = source.whole_end; begin < source.end_group; begin += kThreads) {
     const int32_t group = begin + static_cast<int32_t>(threadIdx.x);
     if (group < source.end_group) visit_one(group);
     end_tile(begin, 1);
@@ -186,7 +204,7 @@ __device__ void stream_noise(const RowSource<Type>& source, const RowContext& ro
 #pragma unroll 1
         for (int i = 0; i < n_groups; ++i) {
           const int32_t group = begin + i * kThreads + static_cast<int32_t>(threadIdx.x);
-          if (group < source.end_group) {
+          if (group < end_of(source, begin)) {
             float logits[kGroup];
             source.clean(source.load(group), group, logits, mine.flags);
             list_group(logits, group, coarse_block(row.key, static_cast<uint32_t>(group)), shared);
@@ -278,7 +296,7 @@ __device__ ListedSlice stream_list(const RowSource<Type>& source, const RowConte
 #pragma unroll 1
           for (int i = 0; i < n_groups; ++i) {
             const int32_t group = begin + i * kThreads + static_cast<int32_t>(threadIdx.x);
-            if (group >= source.end_group) continue;
+            if (group >= end_of(source, begin)) continue;
             float logits[kGroup];
             source.clean(source.load(group), group, logits, mine.flags);
             list_above(logits, group, floor_key, shared);

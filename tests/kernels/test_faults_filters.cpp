@@ -89,6 +89,14 @@ TEST_CASE("B3 the token that crosses top_p is kept") {
   CHECK(kept_set(logs({.5, .35, .10, .05}), params(1.0f, 0, .9f), 1024).tokens == std::set<int32_t>{0, 1, 2});
   CHECK(kept_set(logs({.5, .41, .09}), params(1.0f, 0, .9f)).n_kept == 2);
   CHECK(kept_set(logs({.6, .4}), params(1.0f, 0, .9f), 1024).tokens == std::set<int32_t>{0, 1});
+  // p is p * 2^32 rounded: of 4096 equal shares of 2^20 / 2^32, the second is kept if p rounds above the first.
+  const std::vector<float> equal(4096, 0.0f);
+  for (const float more : {-0.25f, 0.0f, 0.375f}) {
+    CHECK(kept_set(equal, params(1.0f, 0, std::ldexp(1048576.0f + more, -32)), 4).n_kept == 1);
+  }
+  for (const float more : {0.625f, 1.0f, 1.375f}) {
+    CHECK(kept_set(equal, params(1.0f, 0, std::ldexp(1048576.0f + more, -32)), 4).n_kept == 2);
+  }
 }
 
 TEST_CASE("B4 a tiny top_p keeps the first of the order") {

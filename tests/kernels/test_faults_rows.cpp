@@ -207,6 +207,9 @@ TEST_CASE("C4 extreme logits and temperatures do not overflow") {
       CHECK(got.tokens[0] == 9);
       CHECK(got.flags[0] == 0u);
     }
+    // Where greedy ends: all ids are in the running just above 1e-6, one is below.
+    for (const float t : {0.0f, 1e-45f, 1e-20f, 9.9e-7f}) CHECK(run_row(row, params(t), type).n_kept[0] == 1);
+    for (const float t : {1.01e-6f, 1e-5f, 1e-4f}) CHECK(run_row(row, params(t), type).n_kept[0] == 64);
   }
   // Temperature so high that all is uniform: ids other than the first come up, the filters stay valid.
   std::vector<float> huge(64, -3e38f);
@@ -308,6 +311,10 @@ TEST_CASE("C9 a recycled slot holds the new owner's parameters, and a known owne
       CHECK(sampler.run(batch).n_kept == expected.n_kept);
       batch.params.clear();
       CHECK(sampler.run(batch).tokens == expected.tokens);
+      // An id that agrees in its low half is another owner.
+      batch.request_ids[0] += uint64_t{1} << 32;
+      batch.params = {params(0.0f)};
+      CHECK(sampler.run(batch).n_kept[0] == 1);
       // Released, it is new.
       const int32_t slot = 4;
       REQUIRE(ts_sampler_release_slots(sampler.handle(), &slot, TS_INT32, 1) == TS_OK);

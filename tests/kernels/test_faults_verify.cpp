@@ -119,15 +119,18 @@ TEST_CASE("D2 strides, shifted bases and column slices give the tokens of the pa
 }
 
 TEST_CASE("E1 draft ids that are no ids are mismatches") {
-  const Batch batch = peaked({3, 1, 4, 1}, 10);
-  for (const int32_t bad : {-1, -2147483647 - 1, 10, 11, 2147483647}) {
-    for (size_t at = 1; at < 4; ++at) {
-      std::vector<int32_t> candidates = {0, 3, 1, 4};
-      candidates[at] = bad;
-      const Verified got = verify(batch, candidates);
-      CHECK(got.accept_length[0] == static_cast<int32_t>(at));
-      const std::vector<int32_t> peaks = {3, 1, 4, 1};
-      for (size_t j = 0; j < 4; ++j) CHECK(got.predict[j] == (j < at ? peaks[j] : -1));
+  // The peaks are where an id would land that is cut to the vocabulary, wrapped round, or counted from the end.
+  for (const std::vector<int32_t>& peaks :
+       {std::vector<int32_t>{3, 1, 4, 1}, {0, 9, 0, 9}, {9, 0, 9, 0}, {1, 1, 1, 1}}) {
+    const Batch batch = peaked(peaks, 10);
+    for (const int32_t bad : {-1, INT32_MIN, 10, 11, INT32_MAX, INT32_MIN + 9, (1 << 16) + 1}) {
+      for (size_t at = 1; at < 4; ++at) {
+        std::vector<int32_t> candidates = {0, peaks[0], peaks[1], peaks[2]};
+        candidates[at] = bad;
+        const Verified got = verify(batch, candidates);
+        CHECK(got.accept_length[0] == static_cast<int32_t>(at));
+        for (size_t j = 0; j < 4; ++j) CHECK(got.predict[j] == (j < at ? peaks[j] : -1));
+      }
     }
   }
 }

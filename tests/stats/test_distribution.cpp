@@ -149,6 +149,36 @@ TEST_CASE("A7 seeds, positions and neighbouring ids are independent; the same se
   CHECK(independence_of(positions) > kSignificance);
 }
 
+TEST_CASE("A7 ids whose noise comes from one Philox block or word are independent") {
+  // 65,536 draws a pair. The odds of two ids are e^1.5 only if their two Gumbels are independent: equal noise would
+  // make the first win always, opposite noise change the odds.
+  for (const size_t first : {size_t{0}, size_t{1}, size_t{6}, size_t{7}, size_t{63}}) {
+    for (const size_t gap : {size_t{1}, size_t{2}, size_t{8}}) {
+      std::vector<float> row(80, -HUGE_VALF);
+      row[first] = 1.5f;
+      row[first + gap] = 0.0f;
+      INFO("ids " << first << " and " << first + gap);
+      CHECK(chi_square_of(counts_of(row, params(1.0f), 64, 7000), probabilities_of(row, params(1.0f))) > kSignificance);
+    }
+  }
+}
+
+TEST_CASE("tokens of a flat row are uniform, and uniform over the places in a block") {
+  // 262,144 draws: 262 expected for each of 1,001 ids.
+  const std::vector<float> row(1001, -7.0f);
+  const std::vector<long> counts = counts_of(row, params(1.0f), 256, 20000);
+  CHECK(chi_square_of(counts, std::vector<double>(1001, 1.0 / 1001)) > kSignificance);
+  for (const size_t block : {size_t{2}, size_t{8}, size_t{32}, size_t{128}}) {
+    std::vector<long> places(block);
+    std::vector<double> shares(block);
+    for (size_t id = 0; id < 1001; ++id) {
+      places[id % block] += counts[id];
+      shares[id % block] += 1.0 / 1001;
+    }
+    CHECK(chi_square_of(places, shares) > kSignificance);
+  }
+}
+
 TEST_CASE("B9 top_p on a flat row is uniform over the kept set") {
   // 100,352 draws each: 98 seeds x 1,024 positions.
   const std::vector<float> row(4096, 0.5f);

@@ -14,8 +14,6 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 using Words = std::array<uint32_t, 4>;
 
-constexpr long double kInfinite = std::numeric_limits<long double>::infinity();
-
 // Philox4x32-10 from the paper's figure: (counter, key) to four words.
 Words random_words(Words c, uint32_t key0, uint32_t key1) {
   for (int r = 0; r < 10; ++r) {
@@ -50,6 +48,9 @@ long double gumbel_of(uint64_t u) {
                                                 : -std::log((static_cast<long double>(~u) + 0.5L) * scale);
   return -std::log(e);
 }
+
+// What the contract's fp64 gumbel may be off by: an ulp of its own and the few of its two logarithms.
+long double gumbel_error(long double g) { return 1e-15L + 4.5e-16L * std::fabs(g); }
 
 // Section 2: the integer weight of a candidate d below the maximum.
 uint64_t weight_of(float d, float factor) {
@@ -100,7 +101,6 @@ ReferenceResult reference_sample(const ReferenceRow& row, int32_t invalid_token)
     result.flags |= TS_ROW_EMPTY;
     result.token = invalid_token;
     result.logprob = std::numeric_limits<long double>::quiet_NaN();
-    result.margin = kInfinite;
     return result;
   }
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
@@ -141,25 +141,25 @@ ReferenceResult reference_sample(const ReferenceRow& row, int32_t invalid_token)
 
   // The draw.
   size_t best_at = 0;
-  result.margin = kInfinite;
   if (!greedy) {
+    // Why fp64: the contract rounds x and x + g to it, and large x make scores of equal logits equal.
     const double inverse = 1.0 / static_cast<double>(p.temperature);
-    long double best = -kInfinite;
-    long double second = -kInfinite;
+    std::vector<double> high(n);  // the largest that each score may be
+    double best = 0, best_low = 0;
     for (size_t i = 0; i < n; ++i) {
-      const long double x = static_cast<long double>(candidates[i].logit) * inverse;
-      const long double score =
-          x + gumbel_of(uniform_of(p.seed, row.position, static_cast<uint32_t>(candidates[i].id)));
-      result.score_size = std::max(result.score_size, std::fabs(x));
-      if (score > best) {
-        second = best;
-        best = score;
-        best_at = i;
-      } else {
-        second = std::max(second, score);
-      }
+      const double x = static_cast<double>(candidates[i].logit) * inverse;
+      const long double g = gumbel_of(uniform_of(p.seed, row.position, static_cast<uint32_t>(candidates[i].id)));
+      const double score = x + static_cast<double>(g);
+      high[i] = x + static_cast<double>(g + gumbel_error(g));
+      if (i > 0 && (score < best || (score == best && candidates[i].id > candidates[best_at].id))) continue;
+      best = score;
+      best_low = x + static_cast<double>(g - gumbel_error(g));
+      best_at = i;
     }
-    if (n > 1) result.margin = best - second;
+    for (size_t i = 0; i < n; ++i) {
+      if (i == best_at || high[i] < best_low) continue;
+      result.too_close |= high[i] > best_low || candidates[i].id < candidates[best_at].id;
+    }
   }
   result.token = candidates[best_at].id;
 
@@ -191,7 +191,7 @@ ReferenceChain reference_verify(const std::vector<ReferenceRow>& rows, const int
       continue;
     }
     const ReferenceResult r = reference_sample(rows[j], invalid_token);
-    chain.too_close |= r.too_close();
+    chain.too_close |= r.too_close;
     chain.predict.push_back(r.token);
     chain.accept_index.push_back(first_row + static_cast<int32_t>(j));
     chain.ranks.push_back(r.rank);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An independent reference of the sampling contract: long double, a full sort, every id scored. Written from the
-// contract's text; shares no code with the library.
+// An independent reference of the sampling contract: noise in long double, a full sort, every id scored. Written from
+// the contract's text; shares no code with the library.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,11 @@ struct ReferenceResult {
   int32_t n_kept = 0;
   int32_t rank = 0;
   uint32_t flags = 0;
-  long double logprob = 0;     // NaN for an empty row
-  std::vector<int32_t> kept;   // ids, in the order
-  long double margin = 0;      // best score - second best; infinite with one candidate
-  long double score_size = 0;  // largest magnitude that the scores were added from
-  // Whether fp64 scores could order the two best differently from long double ones.
-  bool too_close() const { return margin < 1e-14L + score_size * 4e-16L; }
+  long double logprob = 0;    // NaN for an empty row
+  std::vector<int32_t> kept;  // ids, in the order
+  // Whether an error of gumbel_error() in the noise of some ids could give another token. The scores themselves are
+  // added in fp64 as the contract says, so equal scores alone are not close: the lower id wins.
+  bool too_close = false;
 };
 
 ReferenceResult reference_sample(const ReferenceRow& row, int32_t invalid_token = 0);

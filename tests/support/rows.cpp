@@ -3,6 +3,7 @@
 #include "support/rows.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -128,6 +129,8 @@ Logits pack(std::vector<std::vector<float>>& rows, int32_t type, int64_t stride)
 std::vector<uint16_t> real_rows() {
   const char* all = std::getenv("TS_LM_DATA");
   const std::string path = all != nullptr ? all : std::string(TS_TEST_DATA_DIR) + "/lm_rows_8x128256.bf16";
+  static const int once = all != nullptr ? 0 : std::puts("real rows: the committed 8; set TS_LM_DATA for more");
+  static_cast<void>(once);
   std::ifstream in(path, std::ios::binary);
   const std::vector<char> bytes((std::istreambuf_iterator<char>(in)), {});
   if (bytes.empty() || bytes.size() % (2 * kRealVocab) != 0) throw std::runtime_error("no real rows in " + path);
