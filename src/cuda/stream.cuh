@@ -74,20 +74,26 @@ __device__ Top seed_of(const RowSource<Type>& source) {
 }
 
 // Walks a thread's groups of a slice. visit(first, raws) is called with kTileGroups groups kThreads apart that lie
-// before whole_end, or hold -inf; visit_one(group) with each other group; end_tile(begin, n_groups) after each step, by
-// all threads together.
-template <class Type, class Visit, class VisitOne, class EndTile>
+// before whole_end, or hold -inf; visit_one(group) with each other group; end_window(begin, n_groups) after every kWindow
+// tiles and after what is left, by all threads together.
+template <int kWindow, class Type, class Visit, class VisitOne, class EndWindow>
 __device__ void walk(const RowSource<Type>& source, const Visit& visit, const VisitOne& visit_one,
-                     const EndTile& end_tile) {
+                     const EndWindow& end_window) {
   constexpr int kGroups = kTileGroups<Type>;
   int32_t begin = source.first_group;
+  int32_t window = begin;
   for (; begin + kTileStep<Type> <= source.whole_end; begin += kTileStep<Type>) {
     const int32_t first = begin + static_cast<int32_t>(threadIdx.x);
     Raw<Type> raw[kGroups];
 #pragma unroll
     for (int i = 0; i < kGroups; ++i) raw[i] = source.load_whole(first + i * kThreads);
     visit(first, raw);
-    end_tile(begin, kGroups);
+    if constexpr (kWindow == 1) {
+      end_window(begin, kGroups);
+    } else if (begin + kTileStep<Type> - window == kWindow * kTileStep<Type>) {
+      end_window(window, kWindow * kGroups);
+      window = begin + kTileStep<Type>;
+    }
   }
   if (begin < source.whole_end) {
     const int32_t first = begin + static_cast<int32_t>(threadIdx.x);
@@ -98,19 +104,21 @@ __device__ void walk(const RowSource<Type>& source, const Visit& visit, const Vi
       raw[i] = group < source.whole_end ? source.load_whole(group) : RowSource<Type>::nothing();
     }
     visit(first, raw);
-    end_tile(begin, kGroups);
+    if constexpr (kWindow == 1) end_window(begin, kGroups);
+    begin += kTileStep<Type>;
   }
+  if (kWindow > 1 && window < source.whole_end) end_window(window, (begin - window) / kThreads);
 #pragma unroll 1
   for (begin = source.whole_end; begin < source.end_group; begin += kThreads) {
     const int32_t group = begin + static_cast<int32_t>(threadIdx.x);
     if (group < source.end_group) visit_one(group);
-    end_tile(begin, 1);
+    end_window(begin, 1);
   }
 }
 
 template <class Type>
 __device__ void stream_greedy(const RowSource<Type>& source, ThreadPick& mine) {
-  walk(
+  walk<1>(
       source,
       [&](int32_t first, const auto& raw) {
 #pragma unroll
@@ -160,6 +168,9 @@ __device__ inline void list_group(const float (&logits)[kGroup], int32_t group, 
   }
 }
 
+// Tiles between looks at the list: few ids are listed, and a look costs two barriers.
+constexpr int kNoiseWindow = 4;
+
 // Leaves the slice's best in shared.winner.
 template <class Type>
 __device__ void stream_noise(const RowSource<Type>& source, const RowContext& row, SampleShared& shared,
@@ -175,7 +186,7 @@ __device__ void stream_noise(const RowSource<Type>& source, const RowContext& ro
   const Top seed = seed_of(source);
   if (seed.id != kNoId) push(shared.list, order_key(seed.logit, seed.id));
   GroupBound fast = drain_list();
-  walk(
+  walk<kNoiseWindow>(
       source,
       [&](int32_t first, const auto& raw) {
         constexpr int kGroups = kTileGroups<Type>;
@@ -266,7 +277,7 @@ __device__ ListedSlice stream_list(const RowSource<Type>& source, const RowConte
     }
     if (top >= floor_logit && top > kMinusInf) list_above(logits, group, floor_key, shared);
   };
-  walk(
+  walk<1>(
       source,
       [&](int32_t first, const auto& raw) {
 #pragma unroll
