@@ -180,7 +180,7 @@ typedef struct ts_request_params {
 
 /* Temperature 1, no filter, no own seed. In C and C++: ts_request_params p = TS_REQUEST_PARAMS_INIT; */
 #define TS_REQUEST_PARAMS_INIT \
-  { (uint32_t)sizeof(ts_request_params), 0u, 0u, 1.0f, 0, 1.0f, 0.0f }
+  { sizeof(ts_request_params), 0u, 0u, 1.0f, 0, 1.0f, 0.0f }
 
 /* ---- 4. prepare_step ------------------------------------------------------------------------------- */
 
