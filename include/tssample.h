@@ -23,7 +23,8 @@
  *                 ts_rows rows = {0}; rows.struct_size = sizeof(rows); then the fields that are wanted.
  *   Errors        Each call returns TS_OK or an error code; ts_last_error() then names the argument.
  *                 After an error the sampler is exactly as before the call, nothing was enqueued and no
- *                 output was written. No call aborts, exits, prints or throws.
+ *                 output was written. (TS_ERROR_CUDA means that the device or its driver failed: what was
+ *                 enqueued before it stays, and outputs are undefined.) No call aborts, exits, prints or throws.
  *   Stream        Work is ordered on the `stream` argument (a cudaStream_t; NULL is the default stream).
  *                 The CPU backend ignores it and has finished when the call returns.
  *   Thread        Different samplers are independent. One sampler: one call at a time, from any thread.

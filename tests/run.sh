@@ -29,6 +29,7 @@ part readme       python3 tests/check_readme.py
 part faults       python3 tests/check_faults.py
 part quickstart   quickstart build/dev
 part demo         sh capi/examples/run.sh
+part demo-options sh tests/capi/check_demo.sh build/dev
 part install      sh tests/capi/check_install.sh build/dev
 part build-asan   build asan unit_tests kernel_tests c99_api
 part unit-asan    in_build asan unit_tests

@@ -33,6 +33,10 @@ int32_t n_cuda_devices() { return 0; }
 int32_t choose_auto_device() { return n_cuda_devices() > 0 ? TS_DEVICE_CUDA : TS_DEVICE_CPU; }
 
 std::unique_ptr<Backend> make_backend(const ts_config& config) {
+  // Why first: with a GPU too, the host derives request states with fma instructions.
+  if (!cpu_has_fma()) {
+    throw Error(TS_ERROR_DEVICE, "this processor has no AVX2 and FMA, which the library needs (x86-64-v3)");
+  }
   const int32_t device = config.device == TS_DEVICE_AUTO ? choose_auto_device() : config.device;
   if (device == TS_DEVICE_CUDA) {
 #if defined(TSSAMPLE_WITH_CUDA)
@@ -40,9 +44,6 @@ std::unique_ptr<Backend> make_backend(const ts_config& config) {
 #else
     throw Error(TS_ERROR_DEVICE, "ts_config.device = TS_DEVICE_CUDA: this build of the library has no CUDA backend");
 #endif
-  }
-  if (!cpu_has_fma()) {
-    throw Error(TS_ERROR_DEVICE, "this processor has no AVX2 and FMA, which the library needs (x86-64-v3)");
   }
   return std::make_unique<CpuBackend>(config);
 }

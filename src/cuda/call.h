@@ -61,7 +61,7 @@ struct RowTotals {
   uint32_t n_above;
   uint32_t n_kept;
   uint32_t arrivals;
-  uint32_t unused;
+  uint32_t padding;
 };
 
 // Optional outputs; nullptr: not wanted.

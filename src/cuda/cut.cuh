@@ -20,10 +20,9 @@ struct CutShared {
   unsigned long long before;
 };
 
-// The cut and the mass up to and with it.
+// The cut's order key.
 struct Cut {
   uint64_t key;
-  uint64_t through;
   bool reached;  // false: all of the source together stays below the limit
 };
 
@@ -80,7 +79,6 @@ __device__ Cut block_cut(const ForEach& for_each, uint64_t limit, CutShared& sha
   uint64_t prefix = 0;
   uint64_t prefix_mask = 0;
   uint64_t before = 0;
-  uint64_t last_mass = 0;
 #pragma unroll 1
   for (int level = 0; level < 5; ++level) {
     const int shift = kShift[level];
@@ -92,15 +90,14 @@ __device__ Cut block_cut(const ForEach& for_each, uint64_t limit, CutShared& sha
       }
     });
     find_bin(shared, before, limit);
-    if (shared.bin == kNoBin) return {0, 0, false};  // only on the first level
+    if (shared.bin == kNoBin) return {0, false};  // only on the first level
     before = shared.before;
-    last_mass = shared.bins[shared.bin];
     prefix |= static_cast<uint64_t>(mask - shared.bin) << shift;
     prefix_mask |= static_cast<uint64_t>(mask) << shift;
   }
   __syncthreads();
   // Why the or: order keys carry ~id in 32 bits, ids have 22, so the ten bits between are all set.
-  return {prefix | uint64_t{0x3FF} << 22, before + last_mass, true};
+  return {prefix | uint64_t{0x3FF} << 22, true};
 }
 
 }  // namespace ts::cuda

@@ -58,7 +58,7 @@ class ExactRow {
     const uint64_t limit = limit_of(total);
     find_bin(shared_.cut, 0, limit);
     const uint32_t bin = shared_.cut.bin;
-    if (bin == kNoBin) return {0, 0, false};
+    if (bin == kNoBin) return {0, false};
     const uint64_t before = shared_.cut.before;
     if (threadIdx.x == 0) shared_.list.count = 0;
     __syncthreads();
