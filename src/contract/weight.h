@@ -33,10 +33,17 @@ TS_HD uint64_t weight(float d, float log2e_over_t) {
   // of |z| vectorises.
   const uint32_t magnitude = bit_cast<uint32_t>(d * log2e_over_t) & 0x7FFFFFFFu;
   const float z = -bit_cast<float>(magnitude < 0x42200000u ? magnitude : 0x42200000u);
+#if defined(__CUDA_ARCH__)
+  // Why: rounded down at 1.5 * 2^23, the sum's last bits are floor(z); conversions would take a slow pipe.
+  const float shifted = __fadd_rd(z, 12582912.0f);
+  const int32_t n = bit_cast<int32_t>(shifted) - 0x4B400000;
+  const float p = exp2_fraction(z - (shifted - 12582912.0f));
+#else
   // Why: |z| <= 40, so truncation toward zero and back is exact; floor is one lower for a negative fraction.
   const int32_t truncated = static_cast<int32_t>(z);
   const int32_t n = truncated - static_cast<int32_t>(static_cast<float>(truncated) > z);
   const float p = exp2_fraction(z - static_cast<float>(n));
+#endif
   const uint64_t mantissa = (bit_cast<uint32_t>(p) & 0x7FFFFFu) | 0x800000u;
   return (mantissa << 16) >> -n;
 }

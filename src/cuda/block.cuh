@@ -22,14 +22,6 @@ __device__ inline Scored better(Scored a, Scored b) {
   return a.score > b.score || (a.score == b.score && a.id < b.id) ? a : b;
 }
 
-// The largest logit and its first id.
-struct Top {
-  float logit;
-  uint32_t id;
-};
-
-__device__ inline Top higher(Top a, Top b) { return a.logit > b.logit || (a.logit == b.logit && a.id < b.id) ? a : b; }
-
 template <class T>
 __device__ T shuffle_xor(T value, int mask) {
   return __shfl_xor_sync(0xFFFFFFFFu, value, mask);
@@ -39,15 +31,16 @@ __device__ inline Scored shuffle_xor(Scored value, int mask) {
   return {__shfl_xor_sync(0xFFFFFFFFu, value.score, mask), __shfl_xor_sync(0xFFFFFFFFu, value.id, mask),
           __shfl_xor_sync(0xFFFFFFFFu, value.logit, mask)};
 }
-template <>
-__device__ inline Top shuffle_xor(Top value, int mask) {
-  return {__shfl_xor_sync(0xFFFFFFFFu, value.logit, mask), __shfl_xor_sync(0xFFFFFFFFu, value.id, mask)};
-}
-
 struct Add {
   template <class T>
   __device__ T operator()(T a, T b) const {
     return a + b;
+  }
+};
+struct Max {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a > b ? a : b;
   }
 };
 struct Or {
@@ -56,10 +49,6 @@ struct Or {
 struct Better {
   __device__ Scored operator()(Scored a, Scored b) const { return better(a, b); }
 };
-struct Higher {
-  __device__ Top operator()(Top a, Top b) const { return higher(a, b); }
-};
-
 // Reduces one value a lane of a warp.
 template <class T, class Op>
 __device__ T warp_reduce(T value, Op op) {
@@ -70,13 +59,15 @@ __device__ T warp_reduce(T value, Op op) {
 
 // Reduces one value a thread with an associative, commutative operation. `shared` has an entry a warp. Starts and ends
 // with a barrier, so `shared` may be reused at once.
+// Why not inlined: as cold.cuh.
 template <class T, class Op>
-__device__ T block_reduce(T value, T* shared, Op op) {
+__device__ __noinline__ T block_reduce(T value, T* shared, Op op) {
   value = warp_reduce(value, op);
   __syncthreads();
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
   __syncthreads();
   T result = shared[0];
+#pragma unroll 1
   for (uint32_t w = 1; w < blockDim.x / 32; ++w) result = op(result, shared[w]);
   __syncthreads();
   return result;
@@ -91,20 +82,36 @@ struct ReduceShared {
   }
 };
 
+// Adds one to a counter of device memory; what the caller has seen written before is then visible to who reads the
+// counter so, and the other way round.
+__device__ inline uint32_t arrive(uint32_t* counter) {
+  uint32_t before;
+  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
+  return before;
+}
+
 // Whether this is the last of `n` blocks to come here; the counter is then 0 again. What the other blocks wrote to
 // device memory before is visible to the last one. Why no spin: a block that is not the last just ends.
 __device__ inline bool last_to_arrive(uint32_t* arrivals, uint32_t n, uint32_t* shared_flag) {
-  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    const uint32_t before = atomicAdd(arrivals, 1u);
-    const bool last = before == n - 1;
+    const bool last = arrive(arrivals) == n - 1;
     if (last) *arrivals = 0;
     *shared_flag = last ? 1u : 0u;
   }
   __syncthreads();
-  const bool last = *shared_flag != 0;
-  __threadfence();
+  return *shared_flag != 0;
+}
+
+// The same for one warp, whose first lane alone has written.
+__device__ inline bool last_warp(uint32_t* arrivals, uint32_t n) {
+  bool last = false;
+  if (threadIdx.x % 32 == 0) {
+    last = arrive(arrivals) == n - 1;
+    if (last) *arrivals = 0;
+  }
+  last = __shfl_sync(0xFFFFFFFFu, last, 0);
+  __syncwarp();
   return last;
 }
 

@@ -9,6 +9,13 @@
 
 namespace ts::cuda {
 
+// The rows that the sampling kernel leaves open, in any order. Empty between calls.
+struct OpenRows {
+  uint32_t n;
+  uint32_t arrivals;  // blocks that are done with them
+  uint32_t rows[1];   // as many as a call may have
+};
+
 // The rows of a call. Pointers are the caller's device arrays.
 struct Call {
   const void* logits;
@@ -29,6 +36,7 @@ struct Call {
   uint32_t invalid_token;
   int32_t n_slices;   // blocks that share a row
   int32_t exact_cut;  // the cut itself is wanted, not only the token
+  OpenRows* open_rows;
 };
 
 // What is known of a row after the stream, and what is left to do.
@@ -36,9 +44,11 @@ struct RowPick {
   uint64_t last_key;  // the cut, as Kept of the CPU backend
   float min_distance;
   float max;
+  float mass;        // of all candidates, in units of the maximum's weight, where it was summed
+  float mass_error;  // relative
   uint32_t token;
   uint32_t flags;     // kRow* bits
-  uint32_t open;      // 1: the exact kernel must decide
+  uint32_t open;      // an Open: whether the exact kernel must decide
   uint32_t arrivals;  // blocks that are done with the row; 0 between kernels
 };
 
@@ -46,11 +56,12 @@ struct RowPick {
 struct SlicePick {
   double score;        // of the best candidate, where noise was drawn
   uint64_t floor_key;  // the list has every candidate of at least this order key
-  float max;
-  float mass;  // sum of 2^((l - reference) * log2e / T)
+  float logit;         // of the best score
+  float mass;          // sum of 2^((l - reference) * log2e / T)
   float reference;
-  uint32_t id;     // of the best score
-  uint32_t first;  // first id with the maximum
+  uint32_t id;       // of the best score
+  uint32_t top_key;  // logit key of the maximum
+  uint32_t first;    // first id with it, where the row is greedy
   uint32_t flags;
   uint32_t n_list;
 };
@@ -74,8 +85,8 @@ struct Outputs {
 };
 
 constexpr int32_t kMaxSlices = 32;
-constexpr int32_t kListCapacity = 4096;     // entries of a block's list
-constexpr int32_t kRowListCapacity = 2048;  // entries that the slices of a row hand to its last block
-constexpr int32_t kListGoal = 1024;         // entries that a filter without top-k asks a row's list for
+constexpr int32_t kListCapacity = 3072;      // entries of a block's list
+constexpr int32_t kSliceListCapacity = 256;  // entries that a slice hands to its row's last block
+constexpr int32_t kListGoal = 1024;          // the longest top-k that a list must hold
 
 }  // namespace ts::cuda

@@ -62,13 +62,15 @@ class CudaBackend final : public Backend {
  public:
   CudaBackend(const ts_config& config, int32_t n_sm, Tuning tuning)
       : config_(config),
-        target_blocks_(static_cast<int64_t>(n_sm) * tuning.blocks_per_sm),
+        n_sm_(n_sm),
+        tuning_(tuning),
         max_rows_(static_cast<int64_t>(config.max_requests) * config.max_rows_per_request),
         pool_(static_cast<size_t>(config.n_slots) * sizeof(RequestState)),
         picks_(static_cast<size_t>(max_rows_) * sizeof(RowPick)),
         totals_(static_cast<size_t>(max_rows_) * sizeof(RowTotals)),
-        slices_(static_cast<size_t>(sliced_rows()) * kMaxSlices * sizeof(SlicePick)),
-        lists_(static_cast<size_t>(sliced_rows()) * kRowListCapacity * sizeof(uint64_t)),
+        open_rows_(sizeof(OpenRows) + static_cast<size_t>(max_rows_) * sizeof(uint32_t)),
+        slices_(static_cast<size_t>(max_sliced_blocks()) * sizeof(SlicePick)),
+        lists_(static_cast<size_t>(max_sliced_blocks()) * kSliceListCapacity * sizeof(uint64_t)),
         staging_(config.max_requests) {
     load_kernels();
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -98,16 +100,30 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  // Rows are shared by several blocks only when there are at most so many.
-  int64_t sliced_rows() const { return std::min(max_rows_, target_blocks_ / 2); }
+  // Blocks of a call whose rows are shared: slices_for gives fewer than twice the rows' share, and at least two a row.
+  int64_t max_sliced_blocks() const {
+    return 2 * int64_t{n_sm_} * std::max(tuning_.greedy_blocks_per_sm, tuning_.blocks_per_sm);
+  }
 
-  int32_t slices_for(int64_t n_rows, int32_t vocab) const {
-    if (n_rows > sliced_rows()) return 1;
-    const int64_t wanted = (target_blocks_ + n_rows - 1) / n_rows;
-    const int64_t useful = (static_cast<int64_t>(vocab) + 2047) / 2048;
+  int32_t slices_for(int64_t n_rows, int32_t vocab, Ways ways) const {
+    const int64_t per_sm = ways == Ways::kGreedy ? tuning_.greedy_blocks_per_sm : tuning_.blocks_per_sm;
+    const bool lists = ways != Ways::kGreedy && ways != Ways::kNoise;
+    const int64_t most = std::min({n_sm_ * per_sm / n_rows, (static_cast<int64_t>(vocab) + 2047) / 2048,
+                                   int64_t{lists ? tuning_.max_list_slices : tuning_.max_slices}});
     int32_t n = 1;
-    while (n < kMaxSlices && n * 2 <= wanted && n * 2 <= useful) n *= 2;
+    while (n * 2 <= most) n *= 2;
     return n;
+  }
+
+  static Ways ways_of(const Plan& plan) {
+    switch (plan.route) {
+      case Route::kGreedy: return Ways::kGreedy;
+      case Route::kPlain: return plan.min_p ? Ways::kBoth : Ways::kNoise;
+      case Route::kTopP: return Ways::kBoth;
+      case Route::kTopK:
+      case Route::kTopKTopP: return Ways::kTop;
+      default: return Ways::kAll;
+    }
   }
 
   void run_rows(const Step& step, const ts_rows& rows, const Outputs& out, cudaStream_t stream) {
@@ -129,25 +145,31 @@ class CudaBackend final : public Backend {
     call.n_slots = config_.n_slots;
     call.features = step.plan.features();
     call.invalid_token = static_cast<uint32_t>(config_.invalid_token);
-    call.n_slices = slices_for(n_rows, rows.vocab);
+    const Ways ways = ways_of(step.plan);
+    call.n_slices = slices_for(n_rows, rows.vocab, ways);
+    call.open_rows = open_rows_.as<OpenRows>();
     call.exact_cut = out.n_kept != nullptr ? 1 : 0;
-    const uint32_t filters = call.features & (kNeedTopK | kNeedTopP | kNeedMinP);
-    // Why: on a mixed route, and beside min-p, rows without a filter may stand.
-    const bool noise = (call.features & kNeedSample) != 0;
-    launch_sample(rows.logits_type, {noise, filters != 0}, call, n_rows, picks_.as<RowPick>(), slices_.as<SlicePick>(),
+    launch_sample(rows.logits_type, ways, call, n_rows, picks_.as<RowPick>(), slices_.as<SlicePick>(),
                   lists_.as<uint64_t>(), out, stream);
-    if (filters != 0) launch_exact(rows.logits_type, call, n_rows, picks_.as<RowPick>(), out, stream);
+    if ((call.features & (kNeedTopK | kNeedTopP | kNeedMinP)) != 0) {
+      // Two blocks a multiprocessor.
+      const int64_t n_clusters = std::min<int64_t>(n_rows, std::max(1, n_sm_ * 2 / tuning_.cluster_size));
+      launch_exact(rows.logits_type, call, static_cast<int32_t>(n_clusters) * tuning_.cluster_size,
+                   tuning_.cluster_size, picks_.as<RowPick>(), out, stream);
+    }
     if (out.logprobs != nullptr || out.ranks != nullptr || out.n_kept != nullptr) {
       launch_report(rows.logits_type, call, n_rows, picks_.as<RowPick>(), totals_.as<RowTotals>(), out, stream);
     }
   }
 
   ts_config config_;
-  int64_t target_blocks_;
+  int32_t n_sm_;
+  Tuning tuning_;
   int64_t max_rows_;
   DeviceBuffer pool_;
   DeviceBuffer picks_;
   DeviceBuffer totals_;
+  DeviceBuffer open_rows_;
   DeviceBuffer slices_;
   DeviceBuffer lists_;
   SlotStaging staging_;

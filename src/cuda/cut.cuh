@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exact cut, by one block: the CPU backend's radix descent, over any source of (order key, measure) pairs.
+// The exact cut, by a block or a cluster: the CPU backend's radix descent, over any source of (order key, measure) pairs.
 //
 // Method: five levels over the 64-bit order key (11, 11, 10 bits of logit, 11, 11 bits of ~id), each one pass over the
 // source that adds measures into 2048 bins of shared memory, then a scan from the top for the bin in which the limit is
@@ -34,6 +34,29 @@ __device__ inline void add_to_bin(unsigned long long* bin, uint64_t measure) {
   const uint32_t high = static_cast<uint32_t>(measure >> 32) + (before + low < low ? 1u : 0u);
   if (high != 0) atomicAdd(halves + 1, high);
 }
+
+// Adds one thread's measures to bins. Why runs: in flat rows neighbours share a bin, and one address takes one addition
+// at a time.
+class BinAdder {
+ public:
+  __device__ explicit BinAdder(unsigned long long* bins) : bins_(bins) {}
+  __device__ void add(uint32_t bin, uint64_t measure) {
+    if (bin != bin_) {
+      flush();
+      bin_ = bin;
+    }
+    sum_ += measure;
+  }
+  __device__ void flush() {
+    if (sum_ != 0) add_to_bin(bins_ + bin_, sum_);
+    sum_ = 0;
+  }
+
+ private:
+  unsigned long long* bins_;
+  uint32_t bin_ = 0;
+  uint64_t sum_ = 0;
+};
 
 __device__ inline void clear_bins(CutShared& shared) {
   __syncthreads();
@@ -71,9 +94,10 @@ __device__ inline void find_bin(CutShared& shared, uint64_t before, uint64_t lim
 }
 
 // for_each(visit) must call visit(order_key, measure) once for each element, over the block's threads; every thread
-// must call block_cut. Finds the last element with less than `limit` (>= 1) in front of it.
-template <class ForEach>
-__device__ Cut block_cut(const ForEach& for_each, uint64_t limit, CutShared& shared) {
+// must call block_cut. merge() is called when the bins are filled: it may add those of other blocks, and is a barrier.
+// Finds the last element with less than `limit` (>= 1) in front of it.
+template <class ForEach, class Merge>
+__device__ Cut block_cut(const ForEach& for_each, uint64_t limit, CutShared& shared, const Merge& merge) {
   constexpr int kShift[] = {53, 42, 32, 11, 0};
   constexpr int kWidth[] = {11, 11, 10, 11, 11};
   uint64_t prefix = 0;
@@ -84,11 +108,12 @@ __device__ Cut block_cut(const ForEach& for_each, uint64_t limit, CutShared& sha
     const int shift = kShift[level];
     const uint32_t mask = (1u << kWidth[level]) - 1;
     clear_bins(shared);
+    BinAdder adder(shared.bins);
     for_each([&](uint64_t key, uint64_t measure) {
-      if ((key & prefix_mask) == prefix && measure != 0) {
-        add_to_bin(&shared.bins[mask - (key >> shift & mask)], measure);
-      }
+      if ((key & prefix_mask) == prefix) adder.add(mask - (static_cast<uint32_t>(key >> shift) & mask), measure);
     });
+    adder.flush();
+    merge();
     find_bin(shared, before, limit);
     if (shared.bin == kNoBin) return {0, false};  // only on the first level
     before = shared.before;

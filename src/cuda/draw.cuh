@@ -1,19 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deciding fast which ids can win, proving exactly which one does.
 //
-// Bound: with b = x_ref + g_ref the score of some candidate, an id of logit l and coarse bits c can only reach b if
-// c / 65536 <= e^(x - b) (see cpu/draw.cpp), x - b = (l - l_ref) / T - g_ref. In fp32, z = (l - l_ref) * (log2 e / T) -
-// g_ref * log2 e has an error below 2^-22 |z| + 1e-5 where it matters (|z| < 64); kSlack covers it, the fp64 rounding
-// of scores (2^-49 |x_ref|), and ex2.approx (2^-22 relative).
+// Let x = l / T and s = x + g be an id's score, both times log2 e here, so in bits. An id with coarse half c has
+// c / 65536 <= v < (c + 1) / 65536, so g >= log2((65535 - c) / (c + 1)) (from -ln(1 - v) <= v / (1 - v)) bounds s from
+// below, and it can reach a score b only if c / 65536 <= 2^(x - b) (from v < 1 - exp(-e^(x - b))).
+// Errors: x in fp32 is off by 2^-23 |x|, ex2.approx and lg2.approx by 2^-22 relative, fp64 scores are rounded by
+// 2^-52 |x|. lower_score takes 1e-3 + 2^-19 |s| off its result for all of them: where the bound decides, x - b is
+// above -17, so |x| is at most |s| + 64.
 #pragma once
 
 #include "contract/convert.h"
 #include "contract/noise.h"
-#include "cuda/block.cuh"
+#include "cuda/cold.cuh"
+#include "cuda/row_source.cuh"
 
 namespace ts::cuda {
 
-constexpr float kSlack = 1e-3f;
+// The bound while nothing is known: every candidate may win, whatever its logit.
+constexpr float kNoBound = kMinusInf;
+
+__device__ inline float exp2_approx(float z) {
+  float p;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(p) : "f"(z));
+  return p;
+}
+__device__ inline float log2_approx(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 
 // coarse_block() of kCount groups, kStride apart, in lockstep. Why: they share the round keys, and their chains of
 // multiplications overlap.
@@ -35,85 +50,50 @@ __device__ void coarse_blocks(const NoiseKey& key, uint32_t first, PhiloxBlock (
   }
 }
 
-__device__ inline float exp2_approx(float z) {
-  float p;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(p) : "f"(z));
-  return p;
+// The least of a group's eight coarse halves.
+__device__ inline uint32_t least_coarse(const PhiloxBlock& block) {
+  const uint32_t both = __vminu2(__vminu2(block.w[0], block.w[1]), __vminu2(block.w[2], block.w[3]));
+  return min(both & 0xFFFFu, both >> 16);
 }
 
-class WinBound {
- public:
-  // Nothing is known: everything may win.
-  __device__ WinBound() : reference_(0.0f), factor_(0.0f), offset_(200.0f) {}
+// Whether an id can reach the bound. Of a group, its largest logit with its least coarse half stand for all.
+__device__ inline bool may_win(float logit, uint32_t coarse, float log2e_over_t, float bound) {
+  const float c = __uint_as_float(0x4B000000u | coarse) - 8388608.0f;
+  return c < 65537.0f * exp2_approx(__fmaf_rn(logit, log2e_over_t, -bound));
+}
 
-  // A scored candidate.
-  __device__ WinBound(const Scored& best, double inv_temperature, float log2e_over_t) {
-    const double x = static_cast<double>(best.logit) * inv_temperature;
-    const double g = best.score - x;
-    reference_ = best.logit;
-    factor_ = log2e_over_t;
-    offset_ = static_cast<float>(-g * 1.4426950408889634 + fabs(x) * 0x1p-49) + kSlack;
-  }
+// What an id's score is not below; kNoBound where that cannot be said.
+__device__ inline float lower_score(float logit, uint32_t coarse, float log2e_over_t) {
+  const float c = static_cast<float>(coarse);
+  const float s = logit * log2e_over_t + (log2_approx(65535.0f - c) - log2_approx(c + 1.0f));
+  const float lower = s - (1e-3f + fabsf(s) * 0x1p-19f);
+  return fabsf(lower) < 1e29f ? lower : kNoBound;
+}
 
-  __device__ bool may_win(float logit, uint32_t coarse) const {
-    const float z = (logit - reference_) * factor_ + offset_;
-    return static_cast<float>(coarse) < 65537.0f * exp2_approx(z);
-  }
-
- private:
-  friend class GroupBound;
-  float reference_;
-  float factor_;
-  float offset_;
-};
-
-// The same test for the eight ids of a group at once, a little looser and seven instructions an id.
-//
-// With u = (z + 16) / 16 held in [0, 1], 2^(16 u) is the number that coarse bits must be below; 16 u written into a
-// float's exponent and mantissa is 2^(16 u) or more, because 2^x is convex. One unit in the last of 14 mantissa bits
-// covers the rounding of that, and 2^-21 of the terms of z the rounding of the sum.
-class GroupBound {
- public:
-  __device__ GroupBound() : scale_(0.0f), shift_(2.0f) {}
-  __device__ explicit GroupBound(const WinBound& bound) {
-    const float at_reference = bound.reference_ * bound.factor_;
-    scale_ = bound.factor_ * 0.0625f;
-    const float slack = (fabsf(at_reference) + fabsf(bound.offset_) + 64.0f) * 0x1p-21f;
-    shift_ = (16.0f + bound.offset_ + slack - at_reference) * 0.0625f;
-    if (!(fabsf(shift_) < 1e30f)) {
-      scale_ = 0.0f;
-      shift_ = 2.0f;
-    }
-  }
-
-  __device__ bool any_may_win(const float (&logits)[kCoarsePerBlock], const PhiloxBlock& block) const {
-    bool any = false;
+// lower_score of a group's largest logit, the first of them.
+template <class Type>
+__device__ __noinline__ float lower_score_of_top(Raw<Type> raw, float top, PhiloxBlock block, float log2e_over_t) {
+  if (!(top > kMinusInf)) return kNoBound;
+  float logits[kGroup];
+  raw.clean(logits);
+  uint32_t word = 0;
+  uint32_t shift = 0;
 #pragma unroll
-    for (int j = 0; j < kCoarsePerBlock; ++j) {
-      const float u = __saturatef(__fmaf_rn(logits[j], scale_, shift_));
-      const float placed = __fmaf_rn(u, 262144.0f, 8388608.0f + 127.0f * 16384.0f + 1.0f);
-      const float limit = __uint_as_float(__float_as_uint(placed) << 9);
-      // A coarse value as float: 2^23 + coarse, less 2^23.
-      const uint32_t bits = __byte_perm(block.w[j / 2], 0x4B00u, j % 2 == 0 ? 0x5410u : 0x5432u);
-      any |= __uint_as_float(bits) - 8388608.0f < limit;
+  for (int j = kGroup - 1; j >= 0; --j) {
+    if (logits[j] == top) {
+      word = block.w[j / 2];
+      shift = 16 * (j % 2);
     }
-    return any;
   }
-
- private:
-  float scale_;
-  float shift_;
-};
-
-__device__ inline Scored score_of(float logit, uint32_t id, uint32_t coarse, double inv_temperature,
-                                  const NoiseKey& key) {
-  return {static_cast<double>(logit) * inv_temperature + gumbel(uniform_bits(key, id, coarse)), id, logit};
+  return lower_score(top, word >> shift & 0xFFFFu, log2e_over_t);
 }
 
-__device__ inline Scored score_of(float logit, uint32_t id, double inv_temperature, const NoiseKey& key) {
-  const uint32_t coarse = coarse_bits(coarse_block(key, id / kCoarsePerBlock), id);
-  return score_of(logit, id, coarse, inv_temperature, key);
+// Floats as integers in the same order, for atomic maxima.
+__device__ inline int32_t ordered(float value) {
+  const int32_t bits = __float_as_int(value);
+  return bits ^ (bits >> 31 & 0x7FFFFFFF);
 }
+__device__ inline float from_ordered(int32_t bits) { return __int_as_float(bits ^ (bits >> 31 & 0x7FFFFFFF)); }
 
 // The logit and id of an order key.
 __device__ inline float logit_of(uint64_t order) {

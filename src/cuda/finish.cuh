@@ -1,44 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a row's list to its token, by one block: the filters and the draw, on the few candidates at the top.
 //
-// A filter is decided here when the list provably holds what it needs; otherwise the row stays open for the exact
-// kernel.
+// The kept set is a prefix of the order, so a winner of a larger set that is kept is the kept set's winner too: most
+// rows need no cut, only the weight in front of their winner. What the list cannot prove stays open for the exact kernel.
 #pragma once
 
-#include "contract/weight.h"
 #include "cuda/list.cuh"
+#include "cuda/mass.cuh"
 #include "cuda/row_context.cuh"
 
 namespace ts::cuda {
 
-// A row's approximate mass, in units of the largest candidate's weight, and its relative error.
-struct ApproximateMass {
-  float value;
-  float error;
-};
-
 struct ListOutcome {
-  bool open;
+  Open open;
   uint32_t token;
   uint64_t last_key;
 };
 
-// The best of the list's first n entries that min-p keeps.
-__device__ inline Scored draw_list(const ListShared& list, int32_t n, float min_distance, const RowContext& row,
-                                   ReduceShared& reduce) {
+// The best of the list's first n entries that are not below last_key and that min-p keeps.
+static __device__ __noinline__ Scored draw_list(int32_t n, uint64_t last_key, float min_distance,
+                                                const RowContext& row) {
+  const ListShared& list = sample_shared().list;
+  ReduceShared& reduce = sample_shared().reduce;
+  const float factor = row.state.log2e_over_t;
+  const auto kept = [&](uint64_t order) { return order >= last_key && logit_of(order) - row.max >= min_distance; };
+  const auto coarse_of = [&](uint64_t order) {
+    const uint32_t id = id_of(order);
+    return coarse_bits(cold_noise_block(row.key, id / kCoarsePerBlock, 0), id);
+  };
+  float bound = kNoBound;
+  uint32_t first_coarse = 0;
+  // Why not for few: scoring them all takes as long as scoring one.
+  if (n > 64) {
+#pragma unroll 1
+    for (int32_t i = threadIdx.x; i < n; i += kThreads) {
+      const uint64_t order = list.entries[i];
+      const uint32_t coarse = coarse_of(order);
+      if (i < kThreads) first_coarse = coarse;
+      if (kept(order)) bound = fmaxf(bound, lower_score(logit_of(order), coarse, factor));
+    }
+    bound = block_reduce(bound, reduce.as<float>(), Max{});
+  }
   Scored best = no_score();
-  WinBound bound;
+#pragma unroll 1
   for (int32_t i = threadIdx.x; i < n; i += kThreads) {
     const uint64_t order = list.entries[i];
-    const float logit = logit_of(order);
-    if (!(logit - row.max >= min_distance)) continue;
-    const uint32_t id = id_of(order);
-    const uint32_t coarse = coarse_bits(coarse_block(row.key, id / kCoarsePerBlock), id);
-    if (!bound.may_win(logit, coarse)) continue;
-    const Scored scored = score_of(logit, id, coarse, row.state.inv_temperature, row.key);
-    if (better(scored, best).id == best.id) continue;
-    best = scored;
-    bound = WinBound(best, row.state.inv_temperature, row.state.log2e_over_t);
+    if (!kept(order)) continue;
+    const uint32_t coarse = n > 64 && i < kThreads ? first_coarse : coarse_of(order);
+    if (!may_win(logit_of(order), coarse, factor, bound)) continue;
+    best = better(best, score_of(logit_of(order), id_of(order), coarse, row.state.inv_temperature, row.key));
   }
   return block_reduce(best, reduce.as<Scored>(), Better{});
 }
@@ -51,7 +61,8 @@ struct MassScan {
 
 // The list's weights, in its order: thread t owns entries [t * per_thread, (t + 1) * per_thread) below n.
 template <class WeightOf>
-__device__ MassScan scan_masses(int32_t n, int32_t per_thread, const WeightOf& weight_of, CutShared& shared) {
+__device__ MassScan scan_masses(int32_t n, int32_t per_thread, const WeightOf& weight_of) {
+  CutShared& shared = sample_shared().cut;
   unsigned long long mine = 0;
   for (int32_t i = 0; i < per_thread; ++i) {
     const int32_t at = threadIdx.x * per_thread + i;
@@ -75,71 +86,143 @@ __device__ MassScan scan_masses(int32_t n, int32_t per_thread, const WeightOf& w
   return scan;
 }
 
-// All candidates with an order key of at least floor_key are among the first n entries.
-__device__ inline ListOutcome finish_list(ListShared& list, int32_t n, uint64_t floor_key, ApproximateMass mass,
-                                          bool exact_cut, const RowContext& row, CutShared& shared,
-                                          ReduceShared& reduce) {
-  const RequestState& state = row.state;
-  const ListOutcome open{true, 0, 0};
-  if (n > kSortable) {
-    // More than a sort takes: the largest kSortable will do, and the list is complete down to them.
-    floor_key = nth_key(list, n, kSortable, shared);
-    keep_from(list, n, floor_key);
-    n = kSortable;
+// A row at its finish: its list holds all candidates with an order key of at least floor_key among its first n entries.
+struct ListedRow {
+  int32_t n;
+  uint64_t floor_key;
+  ApproximateMass mass;
+  bool exact_cut;  // the cut itself is wanted, not only the token
+  const RowContext& row;
+
+  __device__ float min_distance() const {
+    return (row.state.needs & kNeedMinP) != 0 ? row.state.min_p_threshold : kMinusInf;
   }
-  sort_list(list, n);
-  const bool whole = floor_key == 0;  // the list is the row
-  uint64_t last_key = 0;
-  if ((state.needs & kNeedTopK) != 0) {
-    if (n >= state.top_k) {
-      n = state.top_k;
-      last_key = list.entries[n - 1];
-    } else if (!whole) {
-      return open;
+  __device__ uint64_t weight_of(uint64_t order) const {
+    return weight(logit_of(order) - row.max, row.state.log2e_over_t);
+  }
+};
+
+// Weight and number of the entries down to last_key, and of those in front of `order`.
+struct FrontSums {
+  unsigned long long total;
+  unsigned long long before;
+  int32_t n_before;
+};
+struct AddFrontSums {
+  __device__ FrontSums operator()(FrontSums a, FrontSums b) const {
+    return {a.total + b.total, a.before + b.before, a.n_before + b.n_before};
+  }
+};
+template <>
+__device__ inline FrontSums shuffle_xor(FrontSums value, int mask) {
+  return {shuffle_xor(value.total, mask), shuffle_xor(value.before, mask), shuffle_xor(value.n_before, mask)};
+}
+static __device__ __noinline__ FrontSums front_sums(const ListedRow& at, uint64_t last_key, uint64_t order) {
+  unsigned long long total = 0;
+  unsigned long long before = 0;
+  int32_t n_before = 0;
+#pragma unroll 1
+  for (int32_t i = threadIdx.x; i < at.n; i += kThreads) {
+    const uint64_t entry = sample_shared().list.entries[i];
+    if (entry < last_key) continue;
+    const uint64_t w = at.weight_of(entry);
+    total += w;
+    if (entry > order) {
+      before += w;
+      ++n_before;
     }
   }
-  const bool bounded = last_key != 0 || whole;  // what is kept so far is in the list
-  float min_distance = kMinusInf;
-  if ((state.needs & kNeedMinP) != 0) min_distance = state.min_p_threshold;
+  return block_reduce(FrontSums{total, before, n_before}, sample_shared().reduce.as<FrontSums>(), AddFrontSums{});
+}
 
-  if ((state.needs & kNeedTopP) == 0) {
-    if (!bounded && !(logit_of(floor_key) - row.max < min_distance)) return open;
-    const Scored best = draw_list(list, n, min_distance, row, reduce);
-    return {false, best.id, last_key};
+// Cuts by top-p, and draws. last_key: what top-k left, 0: top-k is off.
+static __device__ __noinline__ ListOutcome cut_and_draw(ListedRow at, uint64_t last_key) {
+  const ListOutcome open{Open::kAll, 0, 0};
+  if (last_key != 0) {
+    keep_from(at.n, last_key);
+    at.n = static_cast<int32_t>(sample_shared().list.count);
+    __syncthreads();
+  } else if (at.n > kSortable) {
+    // More than a sort takes: the largest kSortable will do, and the list is complete down to them.
+    at.floor_key = nth_key(at.n, kSortable);
+    keep_from(at.n, at.floor_key);
+    at.n = kSortable;
   }
-
-  const auto weight_at = [&](int32_t i) { return weight(logit_of(list.entries[i]) - row.max, state.log2e_over_t); };
-  const int32_t per_thread = (n + kThreads - 1) / kThreads;
-  const MassScan scan = scan_masses(n, per_thread, weight_at, shared);
-  // The limit is known exactly, or only to lie between low and high.
-  uint64_t high, low;
+  sort_list(at.n);
+  const bool bounded = last_key != 0 || at.floor_key == 0;  // what is kept so far is in the list
+  const auto weight_at = [&](int32_t i) { return at.weight_of(sample_shared().list.entries[i]); };
+  const int32_t per_thread = (at.n + kThreads - 1) / kThreads;
+  const MassScan scan = scan_masses(at.n, per_thread, weight_at);
+  MassLimits limits;
   if (bounded) {
-    high = low = max(mass_limit(state.top_p_fixed, scan.total), uint64_t{1});
+    const uint64_t limit = mass_limit(at.row.state.top_p_fixed, scan.total);
+    limits.low = limits.high = limit > 0 ? limit : 1;
   } else {
-    if (exact_cut || !(mass.value < 1e9f)) return open;
-    const double limit = static_cast<double>(mass.value) * static_cast<double>(kWeightOne) *
-                         (static_cast<double>(state.top_p_fixed) * 0x1p-32);
-    high = static_cast<uint64_t>(limit * (1.0 + mass.error)) + 2;
-    low = static_cast<uint64_t>(limit * (1.0 - mass.error));
-    if (scan.total < high) return open;
+    if (at.exact_cut || !usable(at.mass)) return open;
+    limits = limits_of(at.mass, at.row.state.top_p_fixed);
+    if (scan.total < limits.high) return open;
   }
-  // The entries with less than `high` in front of them stay; those with less than `low` surely do.
   int32_t n_stay = 0;
   int32_t n_sure = 0;
   uint64_t before = scan.before;
   for (int32_t i = 0; i < per_thread; ++i) {
-    const int32_t at = threadIdx.x * per_thread + i;
-    if (at >= n) break;
-    n_stay += before < high ? 1 : 0;
-    n_sure += before < low || at == 0 ? 1 : 0;
-    before += weight_at(at);
+    const int32_t index = threadIdx.x * per_thread + i;
+    if (index >= at.n) break;
+    n_stay += before < limits.high ? 1 : 0;
+    n_sure += before < limits.low || index == 0 ? 1 : 0;
+    before += weight_at(index);
   }
-  n_stay = block_reduce(n_stay, reduce.as<int32_t>(), Add{});
-  n_sure = block_reduce(n_sure, reduce.as<int32_t>(), Add{});
-  const Scored best = draw_list(list, n_stay, min_distance, row, reduce);
-  // Why: a winner of the larger set that is in the smaller one is that one's winner too.
-  if (order_key(best.logit, best.id) < list.entries[n_sure - 1]) return open;
-  return {false, best.id, bounded ? list.entries[n_stay - 1] : 0};
+  n_stay = block_reduce(n_stay, sample_shared().reduce.as<int32_t>(), Add{});
+  n_sure = block_reduce(n_sure, sample_shared().reduce.as<int32_t>(), Add{});
+  const Scored best = draw_list(n_stay, 0, at.min_distance(), at.row);
+  if (order_key(best.logit, best.id) < sample_shared().list.entries[n_sure - 1]) return open;
+  return {Open::kNo, best.id, bounded ? sample_shared().list.entries[n_stay - 1] : 0};
+}
+
+// A row with a top-k or min-p that the list may hold. No winner is known.
+__device__ inline ListOutcome finish_top(ListedRow at) {
+  const RowState& state = at.row.state;
+  uint64_t last_key = 0;
+  if ((state.needs & kNeedTopK) == 0) {
+    if (at.floor_key != 0 && !(logit_of(at.floor_key) - at.row.max < at.min_distance())) return {Open::kAll, 0, 0};
+  } else if (at.n >= state.top_k) {
+    last_key = kth_key(at.n, state.top_k);
+  } else if (at.floor_key != 0) {
+    return {Open::kAll, 0, 0};
+  }
+  const bool with_top_p = (state.needs & kNeedTopP) != 0;
+  if (with_top_p && at.exact_cut) return cut_and_draw(at, last_key);
+  const Scored best = draw_list(at.n, last_key, at.min_distance(), at.row);
+  if (with_top_p) {
+    const FrontSums sums = front_sums(at, last_key, order_key(best.logit, best.id));
+    if (sums.before != 0 && sums.before >= mass_limit(state.top_p_fixed, sums.total)) return cut_and_draw(at, last_key);
+  }
+  return {Open::kNo, best.id, last_key};
+}
+
+// A row whose unfiltered winner is known.
+__device__ inline ListOutcome finish_winner(ListedRow at, const Scored& winner) {
+  const RowState& state = at.row.state;
+  const ListOutcome open{Open::kAll, 0, 0};
+  const uint64_t order = order_key(winner.logit, winner.id);
+  if ((state.needs & (kNeedTopK | kNeedTopP)) != 0) {
+    const FrontSums sums = front_sums(at, 0, order);
+    const bool listed = order >= at.floor_key;
+    if ((state.needs & kNeedTopK) != 0) {
+      if (!listed || sums.n_before >= state.top_k || (state.needs & kNeedTopP) != 0) return open;
+    } else {
+      if (!usable(at.mass)) return open;
+      const MassLimits limits = limits_of(at.mass, state.top_p_fixed);
+      if (sums.before >= limits.high) return cut_and_draw(at, 0);  // in front of it there is too much, listed or not
+      if (!listed) return {Open::kWinner, winner.id, 0};
+      if (sums.before >= limits.low && sums.before != 0) return open;
+    }
+  }
+  if (winner.logit - at.row.max >= at.min_distance()) return {Open::kNo, winner.id, 0};
+  // Min-p alone decides: what it keeps lies before the winner.
+  if (at.floor_key != 0 && !(logit_of(at.floor_key) - at.row.max < at.min_distance())) return open;
+  const Scored best = draw_list(at.n, 0, at.min_distance(), at.row);
+  return {Open::kNo, best.id, 0};
 }
 
 }  // namespace ts::cuda

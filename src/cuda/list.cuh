@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block's list in shared memory: order keys of candidates, and the floor that every missing candidate lies below.
+// The sampling kernel's list, sample_shared().list: order keys of candidates, down to a floor that every missing candidate
+// lies below.
 #pragma once
 
-#include "cuda/call.h"
-#include "cuda/cut.cuh"
 #include "cuda/draw.cuh"
-#include "cuda/row_context.cuh"
+#include "cuda/sample_shared.cuh"
 
 namespace ts::cuda {
-
-struct ListShared {
-  uint64_t entries[kListCapacity];
-  uint32_t count;  // may exceed the capacity: then the list is not complete
-};
 
 __device__ inline bool push(ListShared& list, uint64_t key) {
   const uint32_t at = atomicAdd(&list.count, 1u);
@@ -21,10 +15,26 @@ __device__ inline bool push(ListShared& list, uint64_t key) {
   return true;
 }
 
+// The least of the warps' per_warp-th largest keys, one a thread: at least 8 * per_warp threads reach it. *floor is all
+// ones before; a barrier must follow. Equal keys may only be those of threads without a candidate.
+static __device__ __noinline__ void bound_below(uint64_t key, int32_t per_warp, unsigned long long* floor) {
+  const auto high = static_cast<uint32_t>(key >> 32);
+  const auto low = static_cast<uint32_t>(key);
+  int32_t n_above = 0;
+#pragma unroll 4
+  for (int lane = 0; lane < 32; ++lane) {
+    const uint64_t other =
+        static_cast<uint64_t>(__shfl_sync(0xFFFFFFFFu, high, lane)) << 32 | __shfl_sync(0xFFFFFFFFu, low, lane);
+    n_above += other > key || (other == key && lane < static_cast<int>(threadIdx.x % 32)) ? 1 : 0;
+  }
+  if (n_above == per_warp - 1) atomicMin(floor, static_cast<unsigned long long>(key));
+}
+
 // Sorts the first n entries, n <= kSortable, into the contract's order: largest key first. All threads.
 // Method: bitonic sort (Batcher 1968) of the next power of two, padded with 0; 55 steps of two pairs a thread at most.
 constexpr int32_t kSortable = 1024;
-__device__ inline void sort_list(ListShared& list, int32_t n) {
+static __device__ __noinline__ void sort_list(int32_t n) {
+  ListShared& list = sample_shared().list;
   int32_t size = 2;
   while (size < n) size *= 2;
   __syncthreads();
@@ -48,19 +58,55 @@ __device__ inline void sort_list(ListShared& list, int32_t n) {
 }
 
 // The goal-th largest of the first n entries (n >= goal >= 1). All threads.
-__device__ inline uint64_t nth_key(ListShared& list, int32_t n, int32_t goal, CutShared& shared) {
+static __device__ __noinline__ uint64_t nth_key(int32_t n, int32_t goal) {
+  ListShared& list = sample_shared().list;
   if (n <= kSortable) {
-    sort_list(list, n);
+    sort_list(n);
     return list.entries[goal - 1];
   }
   const auto for_each = [&](auto visit) {
     for (int32_t i = threadIdx.x; i < n; i += kThreads) visit(list.entries[i], uint64_t{1});
   };
-  return block_cut(for_each, static_cast<uint64_t>(goal), shared).key;
+  return block_cut(for_each, static_cast<uint64_t>(goal), sample_shared().cut, [] {}).key;
+}
+
+// The k-th largest of the first n entries (n >= k >= 1); what is surely below it may be dropped, and n with it. All
+// threads. Method: the threads' largest entries bound it from below; the few that reach the bound are ranked by counting.
+static __device__ void keep_from(int32_t n, uint64_t floor);
+constexpr int32_t kCountable = 512;
+static __device__ __noinline__ uint64_t kth_key(int32_t& n, int32_t k) {
+  ListShared& list = sample_shared().list;
+  CutShared& shared = sample_shared().cut;
+  const int32_t per_warp = (k + 7) / 8;
+  if (n > kThreads && per_warp <= 32) {
+    uint64_t most = 0;
+    for (int32_t i = threadIdx.x; i < n; i += kThreads) most = list.entries[i] > most ? list.entries[i] : most;
+    __syncthreads();
+    if (threadIdx.x == 0) shared.before = ~0ull;
+    __syncthreads();
+    bound_below(most, per_warp, &shared.before);
+    __syncthreads();
+    keep_from(n, shared.before);
+    n = static_cast<int32_t>(list.count);
+    __syncthreads();
+  }
+  if (n > kCountable) return nth_key(n, k);
+  for (int32_t i = threadIdx.x; i < n; i += kThreads) {
+    const uint64_t entry = list.entries[i];
+    int32_t n_above = 0;
+#pragma unroll 4
+    for (int32_t other = 0; other < n; ++other) n_above += list.entries[other] > entry ? 1 : 0;
+    if (n_above == k - 1) shared.before = entry;
+  }
+  __syncthreads();
+  const uint64_t key = shared.before;
+  __syncthreads();
+  return key;
 }
 
 // Drops entries below `floor` of the first n, in place; count becomes what is left. All threads.
-__device__ inline void keep_from(ListShared& list, int32_t n, uint64_t floor) {
+static __device__ __noinline__ void keep_from(int32_t n, uint64_t floor) {
+  ListShared& list = sample_shared().list;
   __syncthreads();
   if (threadIdx.x == 0) list.count = 0;
   for (int32_t begin = 0; begin < n; begin += kThreads) {

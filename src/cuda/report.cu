@@ -8,11 +8,16 @@ namespace {
 
 using Kernel = void (*)(Call, const RowPick*, RowTotals*, Outputs);
 
-Kernel kernel_for(int32_t logits_type) {
+template <class Type>
+Kernel kernel_for(bool counts) {
+  return counts ? report_kernel<Type, true> : report_kernel<Type, false>;
+}
+
+Kernel kernel_for(int32_t logits_type, bool counts) {
   switch (logits_type) {
-    case TS_FP32: return report_kernel<Fp32>;
-    case TS_BF16: return report_kernel<Bf16>;
-    default: return report_kernel<Fp16>;
+    case TS_FP32: return kernel_for<Fp32>(counts);
+    case TS_BF16: return kernel_for<Bf16>(counts);
+    default: return kernel_for<Fp16>(counts);
   }
 }
 
@@ -21,14 +26,17 @@ Kernel kernel_for(int32_t logits_type) {
 void launch_report(int32_t logits_type, const Call& call, int64_t n_rows, const RowPick* picks, RowTotals* totals,
                    const Outputs& out, cudaStream_t stream) {
   const auto n_blocks = static_cast<unsigned>(n_rows * call.n_slices);
-  kernel_for(logits_type)<<<n_blocks, kThreads, 0, stream>>>(call, picks, totals, out);
+  const bool counts = out.ranks != nullptr || out.n_kept != nullptr;
+  kernel_for(logits_type, counts)<<<n_blocks, kThreads, 0, stream>>>(call, picks, totals, out);
   check(cudaGetLastError(), "launch of report_kernel");
 }
 
 void load_report_kernels() {
   cudaFuncAttributes attributes;
   for (const int32_t type : {TS_FP32, TS_BF16, TS_FP16}) {
-    check(cudaFuncGetAttributes(&attributes, kernel_for(type)), "cudaFuncGetAttributes(report_kernel)");
+    for (const bool counts : {false, true}) {
+      check(cudaFuncGetAttributes(&attributes, kernel_for(type, counts)), "cudaFuncGetAttributes(report_kernel)");
+    }
   }
 }
 

@@ -9,19 +9,20 @@
 #include "contract/weight.h"
 #include "cuda/block.cuh"
 #include "cuda/row_context.cuh"
-#include "cuda/row_source.cuh"
+#include "cuda/tiles.cuh"
 
 namespace ts::cuda {
 
 struct ReportShared {
   ReduceShared reduce;
-  uint32_t flag;
+  TileBuffer tiles;
 };
 
 constexpr float kLog2E = 0x1.715476p+0f;
 
-template <class Type>
-__global__ void __launch_bounds__(kThreads)
+// kCounts: ranks and kept sizes too, not log-probabilities alone.
+template <class Type, bool kCounts>
+__global__ void __launch_bounds__(kThreads, 4)
     report_kernel(const Call call, const RowPick* picks, RowTotals* totals, const Outputs out) {
   __shared__ ReportShared shared;
   const int64_t row_index = blockIdx.x / call.n_slices;
@@ -36,61 +37,76 @@ __global__ void __launch_bounds__(kThreads)
     }
     return;
   }
-  bool slot_in_pool;
-  const RowContext row = row_context(call, row_index, slot_in_pool);
-  const bool greedy = (row.state.needs & kNeedSample) == 0;
   const RowSource<Type> source(call, row_index, slice, call.n_slices);
+  const Tiles<Type> tiles(source, shared.tiles);
+  tiles.start();
 
-  // The token's own logit, cleaned as in the stream.
-  const RowSource<Type> whole(call, row_index, 0, 1);
-  const int32_t token_group = static_cast<int32_t>(pick.token / kGroup);
+  // The token's own logit. Why + 0: the maximum that -0 is compared with is +0.
   float token_logits[kGroup];
-  uint32_t flags = 0;
-  whole.clean(whole.load(token_group), token_group, token_logits, flags);
+  source.load(static_cast<int32_t>(pick.token / kGroup)).clean(token_logits);
   float token_logit = token_logits[0];
 #pragma unroll
-  for (int j = 1; j < kGroup; ++j) {
-    if (pick.token % kGroup == j) token_logit = token_logits[j];
-  }
+  for (int j = 1; j < kGroup; ++j) token_logit = pick.token % kGroup == j ? token_logits[j] : token_logit;
 
   unsigned long long mass = 0;
   uint32_t n_above = 0;
   uint32_t n_kept = 0;
-  for (int32_t group = source.first_group + threadIdx.x; group < source.end_group; group += kThreads) {
-    float logits[kGroup];
-    source.clean(source.load(group), group, logits, flags);
+  uint32_t flags = 0;
+  tiles.walk_ahead(flags, [&](int32_t first, const auto& raw) {
 #pragma unroll
-    for (int j = 0; j < kGroup; ++j) {
-      const uint32_t id = static_cast<uint32_t>(group * kGroup + j);
-      if (out.logprobs != nullptr) mass += weight(logits[j] - pick.max, kLog2E);
-      n_above += logits[j] > token_logit ? 1u : 0u;
-      n_kept += logits[j] > kMinusInf && order_key(logits[j], id) >= pick.last_key &&
-                        logits[j] - pick.max >= pick.min_distance
-                    ? 1u
-                    : 0u;
+    for (int i = 0; i < kTileGroups<Type>; ++i) {
+      float logits[kGroup];
+      raw(i).unpack(logits);
+      if (!(raw(i).stored_top() <= kFloatMax)) raw(i).clean(logits);
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) {
+        mass += weight(logits[j] - pick.max, kLog2E);
+        if constexpr (kCounts) {
+          const uint32_t id = static_cast<uint32_t>((first + i * kThreads) * kGroup + j);
+          n_above += logits[j] > token_logit ? 1u : 0u;
+          n_kept += logits[j] > kMinusInf && order_key(logits[j], id) >= pick.last_key &&
+                            logits[j] - pick.max >= pick.min_distance
+                        ? 1u
+                        : 0u;
+        }
+      }
     }
-  }
+  });
   mass = block_reduce(mass, shared.reduce.as<unsigned long long>(), Add{});
-  n_above = block_reduce(n_above, shared.reduce.as<uint32_t>(), Add{});
-  n_kept = block_reduce(n_kept, shared.reduce.as<uint32_t>(), Add{});
-  if (threadIdx.x == 0) {
-    atomicAdd(&total.mass, mass);
-    atomicAdd(&total.n_above, n_above);
-    atomicAdd(&total.n_kept, n_kept);
+  if (kCounts) {
+    n_above = block_reduce(n_above, shared.reduce.as<uint32_t>(), Add{});
+    n_kept = block_reduce(n_kept, shared.reduce.as<uint32_t>(), Add{});
   }
-  if (!last_to_arrive(&total.arrivals, static_cast<uint32_t>(call.n_slices), &shared.flag)) return;
-  if (threadIdx.x == 0) {
-    // Read and clear for the next call.
-    mass = atomicExch(&total.mass, 0ull);
-    n_above = atomicExch(&total.n_above, 0u);
-    n_kept = atomicExch(&total.n_kept, 0u);
-    if (out.logprobs != nullptr) {
-      const double distance = static_cast<double>(token_logit) - static_cast<double>(pick.max);
-      const double sum = static_cast<double>(static_cast<int64_t>(mass)) / static_cast<double>(kWeightOne);
-      out.logprobs[row_index] = static_cast<float>(distance - ln(sum));
+  if (threadIdx.x >= 32) return;
+  if (call.n_slices > 1) {
+    if (threadIdx.x == 0) {
+      atomicAdd(&total.mass, mass);
+      if (kCounts) {
+        atomicAdd(&total.n_above, n_above);
+        atomicAdd(&total.n_kept, n_kept);
+      }
     }
-    if (out.ranks != nullptr) out.ranks[row_index] = static_cast<int32_t>(n_above) + 1;
-    if (out.n_kept != nullptr) out.n_kept[row_index] = greedy ? 1 : static_cast<int32_t>(n_kept);
+    if (!last_warp(&total.arrivals, static_cast<uint32_t>(call.n_slices))) return;
+  }
+  if (threadIdx.x != 0) return;
+  if (call.n_slices > 1) {
+    // Read, and clear for the next call.
+    mass = atomicExch(&total.mass, 0ull);
+    if (kCounts) {
+      n_above = atomicExch(&total.n_above, 0u);
+      n_kept = atomicExch(&total.n_kept, 0u);
+    }
+  }
+  if (out.logprobs != nullptr) {
+    const double distance = static_cast<double>(token_logit + 0.0f) - static_cast<double>(pick.max);
+    const double sum = static_cast<double>(static_cast<int64_t>(mass)) / static_cast<double>(kWeightOne);
+    out.logprobs[row_index] = static_cast<float>(distance - ln(sum));
+  }
+  if (kCounts && out.ranks != nullptr) out.ranks[row_index] = static_cast<int32_t>(n_above) + 1;
+  if (kCounts && out.n_kept != nullptr) {
+    bool slot_in_pool;
+    const bool greedy = (row_context(call, row_index, slot_in_pool).state.needs & kNeedSample) == 0;
+    out.n_kept[row_index] = greedy ? 1 : static_cast<int32_t>(n_kept);
   }
 }
 

@@ -14,8 +14,18 @@ __device__ inline int64_t index_at(const void* array, int32_t is_64, int64_t i) 
   return is_64 ? static_cast<const int64_t*>(array)[i] : static_cast<const int32_t*>(array)[i];
 }
 
+// What the kernels read of a RequestState.
+struct RowState {
+  double inv_temperature = 0.0;
+  uint64_t top_p_fixed = 0;
+  float log2e_over_t = 0.0f;
+  float min_p_threshold = 0.0f;
+  int32_t top_k = 0;
+  uint32_t needs = 0;  // limited to the route's features
+};
+
 struct RowContext {
-  RequestState state;  // needs already limited to the route's features
+  RowState state;
   NoiseKey key;
   float max;
   int32_t vocab;
@@ -28,13 +38,16 @@ __device__ inline RowContext row_context(const Call& call, int64_t row_index, bo
   const int64_t j = row_index % call.rows_per_request;
   const int64_t slot = index_at(call.slots, call.slots_are_64, request);
   slot_in_pool = slot >= 0 && slot < call.n_slots;
+  uint64_t seed = 0;
   if (slot_in_pool) {
-    row.state = call.states[slot];
-    row.state.needs &= call.features;
+    const RequestState& state = call.states[slot];
+    row.state = {state.inv_temperature, state.top_p_fixed, state.log2e_over_t,
+                 state.min_p_threshold, state.top_k,       state.needs & call.features};
+    seed = state.seed;
   }
   const uint64_t offset =
       call.positions == nullptr ? 0 : static_cast<uint64_t>(index_at(call.positions, call.positions_are_64, request));
-  row.key = {row.state.seed, offset + static_cast<uint64_t>(j), Purpose::kTarget};
+  row.key = {seed, offset + static_cast<uint64_t>(j), Purpose::kTarget};
   row.max = kMinusInf;
   row.vocab = call.vocab;
   return row;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading a row in groups of 8 ids, the ids that share a level-0 noise block: conversion, NaN and inf, padding, mask.
+//
+// A group stays packed, as it lies in memory, until its logits are needed one by one: its largest comes from packed
+// maxima, and most groups are done with after that.
 #pragma once
 
-#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "contract/convert.h"
@@ -13,6 +15,14 @@ namespace ts::cuda {
 
 constexpr int32_t kGroup = 8;
 
+// The larger; NaN if one of them is.
+__device__ inline float max_or_nan(float a, float b) {
+  float m;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b));
+  return m;
+}
+
+// Element types. Two 16-bit elements share a word, the lower id in its low half.
 struct Fp32 {
   using Element = float;
   static constexpr uint32_t kMinusInfBits = 0xFF800000u;
@@ -24,6 +34,11 @@ struct Bf16 {
     low = __uint_as_float(word << 16);
     high = __uint_as_float(word & 0xFFFF0000u);
   }
+  static __device__ uint32_t max_or_nan_of_two(uint32_t a, uint32_t b) {
+    uint32_t m;
+    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(m) : "r"(a), "r"(b));
+    return m;
+  }
 };
 struct Fp16 {
   using Element = uint16_t;
@@ -33,6 +48,11 @@ struct Fp16 {
     low = both.x;
     high = both.y;
   }
+  static __device__ uint32_t max_or_nan_of_two(uint32_t a, uint32_t b) {
+    uint32_t m;
+    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(m) : "r"(a), "r"(b));
+    return m;
+  }
 };
 
 // The raw elements of a group.
@@ -40,7 +60,74 @@ template <class Type>
 struct Raw {
   static constexpr int kWords = kGroup * sizeof(typename Type::Element) / 16;
   uint4 words[kWords];
+
+  // All -inf: a group without a candidate.
+  static __device__ Raw nothing() {
+    typename Type::Element elements[kGroup];
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) elements[j] = bit_cast<typename Type::Element>(Type::kMinusInfBits);
+    Raw raw;
+    memcpy(&raw, elements, sizeof(raw));
+    return raw;
+  }
+
+  // The largest as stored; NaN if one is.
+  __device__ float stored_top() const {
+    if constexpr (kWords == 2) {
+      float all[kGroup];
+      memcpy(all, words, sizeof(all));
+      return max_or_nan(max_or_nan(max_or_nan(all[0], all[1]), max_or_nan(all[2], all[3])),
+                        max_or_nan(max_or_nan(all[4], all[5]), max_or_nan(all[6], all[7])));
+    } else {
+      float low, high;
+      Type::unpack(Type::max_or_nan_of_two(Type::max_or_nan_of_two(words[0].x, words[0].y),
+                                           Type::max_or_nan_of_two(words[0].z, words[0].w)),
+                   low, high);
+      return max_or_nan(low, high);
+    }
+  }
+
+  __device__ void unpack(float (&logits)[kGroup]) const {
+    if constexpr (kWords == 2) {
+      memcpy(logits, words, sizeof(words));
+    } else {
+      Type::unpack(words[0].x, logits[0], logits[1]);
+      Type::unpack(words[0].y, logits[2], logits[3]);
+      Type::unpack(words[0].z, logits[4], logits[5]);
+      Type::unpack(words[0].w, logits[6], logits[7]);
+    }
+  }
+
+  // The logits as they count, and the flags they raise.
+  __device__ void clean(float (&logits)[kGroup], uint32_t& flags) const {
+    unpack(logits);
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) logits[j] = clean_logit(logits[j], flags);
+  }
+  __device__ void clean(float (&logits)[kGroup]) const {
+    uint32_t flags = 0;
+    clean(logits, flags);
+  }
+
+  // The largest as it counts; -inf if there is no candidate.
+  __device__ float top(uint32_t& flags) const {
+    const float stored = stored_top();
+    if (stored <= kFloatMax) return stored;
+    float logits[kGroup];
+    clean(logits, flags);
+    float most = logits[0];
+#pragma unroll
+    for (int j = 1; j < kGroup; ++j) most = fmaxf(most, logits[j]);
+    return most;
+  }
 };
+
+template <class Type>
+struct Checked;
+template <class Type>
+struct RowSource;
+template <class Type>
+__device__ __noinline__ Checked<Type> load_checked(RowSource<Type> source, int32_t group);
 
 // One row, or a slice of it: groups first_group .. end_group - 1.
 template <class Type>
@@ -53,7 +140,7 @@ struct RowSource {
   int32_t n_valid;
   int32_t first_group;
   int32_t end_group;
-  int32_t whole_end;  // groups before it may be read and cleaned the quick way
+  int32_t whole_end;  // groups before it are aligned, inside the row and allowed in full
   bool aligned;
 
   __device__ RowSource(const Call& call, int64_t row_index, int32_t slice, int32_t n_slices) {
@@ -72,24 +159,7 @@ struct RowSource {
     whole_end = aligned && mask == nullptr ? max(first_group, min(end_group, n_valid / kGroup)) : first_group;
   }
 
-  // Starts the first tile on its way from device memory.
-  __device__ void prefetch(int32_t n_groups) const {
-    for (int32_t group = first_group + threadIdx.x; group < min(first_group + n_groups, whole_end); group += kThreads) {
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(row + static_cast<int64_t>(group) * kGroup));
-    }
-  }
-
-  // A group without a candidate.
-  static __device__ Raw<Type> nothing() {
-    Element elements[kGroup];
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) elements[j] = bit_cast<Element>(Type::kMinusInfBits);
-    Raw<Type> raw;
-    memcpy(&raw, elements, sizeof(raw));
-    return raw;
-  }
-
-  // The quick way, for a group before whole_end: all of it is in the row and allowed.
+  // For a group before whole_end.
   __device__ Raw<Type> load_whole(int32_t group) const {
     Raw<Type> raw;
     const uint4* at = reinterpret_cast<const uint4*>(row + group * kGroup);
@@ -97,75 +167,48 @@ struct RowSource {
     for (int w = 0; w < Raw<Type>::kWords; ++w) raw.words[w] = __ldg(at + w);
     return raw;
   }
-  static __device__ float clean_whole(const Raw<Type>& raw, float (&logits)[kGroup], uint32_t& flags) {
-    unpack(raw, logits);
-    float top = max_of(logits);
-    if (!(top <= kFloatMax)) {
-      clean_special(logits, flags);
-      top = max_of(logits);
-    }
-    return top;
-  }
 
-  // The group's raw elements; ids at or past vocab read as -inf, without touching memory.
+  // Any group of the row, when its flags are known already.
   __device__ Raw<Type> load(int32_t group) const {
-    Raw<Type> raw;
-    const int32_t begin = group * kGroup;
-    if (aligned && begin + kGroup <= vocab) {
-      const uint4* at = reinterpret_cast<const uint4*>(row + begin);
-#pragma unroll
-      for (int w = 0; w < Raw<Type>::kWords; ++w) raw.words[w] = __ldg(at + w);
-      return raw;
-    }
-    Element elements[kGroup];
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) {
-      elements[j] = begin + j < vocab ? row[begin + j] : bit_cast<Element>(Type::kMinusInfBits);
-    }
-    memcpy(&raw, elements, sizeof(raw));
-    return raw;
-  }
-
-  // The group's logits as they count; row flags are raised on the way. Not candidates: -inf. Returns the largest.
-  __device__ float clean(const Raw<Type>& raw, int32_t group, float (&logits)[kGroup], uint32_t& flags) const {
-    unpack(raw, logits);
-    // NaN and +inf are rare: look once, at the largest with NaN winning.
-    float top = max_of(logits);
-    const int32_t begin = group * kGroup;
-    const bool special = !(top <= kFloatMax);
-    if (special || mask != nullptr || begin + kGroup > n_valid) {
-      if (special) clean_special(logits, flags);
-      uint32_t allowed = 0xFFu;
-      if (mask != nullptr) allowed = group < mask_bytes ? mask[group] : 0u;
-      if (begin + kGroup > n_valid) allowed &= begin < n_valid ? (1u << (n_valid - begin)) - 1u : 0u;
-#pragma unroll
-      for (int j = 0; j < kGroup; ++j) logits[j] = (allowed >> j & 1u) != 0 ? logits[j] : kMinusInf;
-      top = max_of(logits);
-    }
-    return top;
-  }
-
- private:
-  static __device__ void unpack(const Raw<Type>& raw, float (&logits)[kGroup]) {
-    if constexpr (sizeof(Element) == 4) {
-      memcpy(logits, &raw, sizeof(raw));
-    } else {
-      const uint32_t words[4] = {raw.words[0].x, raw.words[0].y, raw.words[0].z, raw.words[0].w};
-#pragma unroll
-      for (int w = 0; w < 4; ++w) Type::unpack(words[w], logits[2 * w], logits[2 * w + 1]);
-    }
-  }
-  static __device__ void clean_special(float (&logits)[kGroup], uint32_t& flags) {
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) logits[j] = clean_logit(logits[j], flags);
-  }
-  // NaN if one of them is.
-  static __device__ float max_of(const float (&logits)[kGroup]) {
-    float top = logits[0];
-#pragma unroll
-    for (int j = 1; j < kGroup; ++j) asm("max.NaN.f32 %0, %0, %1;" : "+f"(top) : "f"(logits[j]));
-    return top;
+    return group >= first_group && group < whole_end ? load_whole(group) : load_checked(*this, group).raw;
   }
 };
+
+// A group that may be cut off, masked or unaligned.
+template <class Type>
+struct Checked {
+  Raw<Type> raw;
+  uint32_t flags;  // of all its ids, masked and padding ones too
+};
+
+// Any group of the row. Ids that are no candidates read as -inf, ids past the row without touching memory.
+// Why not inlined, and all by value: it is rare, and the loops around it need the registers.
+template <class Type>
+__device__ Checked<Type> load_checked(RowSource<Type> source, int32_t group) {
+  using Element = typename Type::Element;
+  const int32_t begin = group * kGroup;
+  Element elements[kGroup];
+  Checked<Type> checked{{}, 0};
+  if (source.aligned && begin + kGroup <= source.vocab) {
+    checked.raw = source.load_whole(group);
+    memcpy(elements, &checked.raw, sizeof(elements));
+  } else {
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) {
+      elements[j] = begin + j < source.vocab ? source.row[begin + j] : bit_cast<Element>(Type::kMinusInfBits);
+    }
+    memcpy(&checked.raw, elements, sizeof(elements));
+  }
+  checked.raw.top(checked.flags);
+  uint32_t allowed = 0xFFu;
+  if (source.mask != nullptr) allowed = group < source.mask_bytes ? source.mask[group] : 0u;
+  if (begin + kGroup > source.n_valid) allowed &= begin < source.n_valid ? (1u << (source.n_valid - begin)) - 1u : 0u;
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) {
+    elements[j] = (allowed >> j & 1u) != 0 ? elements[j] : bit_cast<Element>(Type::kMinusInfBits);
+  }
+  memcpy(&checked.raw, elements, sizeof(elements));
+  return checked;
+}
 
 }  // namespace ts::cuda

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launching the sampling kernel: its instances by logits type and ways.
+#include <cstddef>
+
 #include "cuda/launch.h"
 #include "cuda/sample.cuh"
 
@@ -10,8 +12,13 @@ using Kernel = void (*)(Call, RowPick*, SlicePick*, uint64_t*, Outputs);
 
 template <class Type>
 Kernel kernel_for(Ways ways) {
-  if (ways.noise) return ways.list ? sample_kernel<Type, true, true> : sample_kernel<Type, true, false>;
-  return ways.list ? sample_kernel<Type, false, true> : sample_kernel<Type, false, false>;
+  switch (ways) {
+    case Ways::kGreedy: return sample_kernel<Type, false, false, false>;
+    case Ways::kNoise: return sample_kernel<Type, true, false, false>;
+    case Ways::kTop: return sample_kernel<Type, false, true, false>;
+    case Ways::kBoth: return sample_kernel<Type, false, false, true>;
+    default: return sample_kernel<Type, true, true, true>;
+  }
 }
 
 Kernel kernel_for(int32_t logits_type, Ways ways) {
@@ -22,23 +29,25 @@ Kernel kernel_for(int32_t logits_type, Ways ways) {
   }
 }
 
+size_t shared_bytes(Ways ways) {
+  return ways == Ways::kGreedy || ways == Ways::kNoise ? offsetof(SampleShared, marked) : sizeof(SampleShared);
+}
+
 }  // namespace
 
 void launch_sample(int32_t logits_type, Ways ways, const Call& call, int64_t n_rows, RowPick* picks, SlicePick* slices,
                    uint64_t* lists, const Outputs& out, cudaStream_t stream) {
   const auto n_blocks = static_cast<unsigned>(n_rows * call.n_slices);
-  kernel_for(logits_type, ways)<<<n_blocks, kThreads, sizeof(SampleShared), stream>>>(call, picks, slices, lists, out);
+  kernel_for(logits_type, ways)<<<n_blocks, kThreads, shared_bytes(ways), stream>>>(call, picks, slices, lists, out);
   check(cudaGetLastError(), "launch of sample_kernel");
 }
 
 void load_sample_kernels() {
   for (const int32_t type : {TS_FP32, TS_BF16, TS_FP16}) {
-    for (const bool noise : {false, true}) {
-      for (const bool list : {false, true}) {
-        check(cudaFuncSetAttribute(kernel_for(type, {noise, list}), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   sizeof(SampleShared)),
-              "cudaFuncSetAttribute(sample_kernel)");
-      }
+    for (const Ways ways : {Ways::kGreedy, Ways::kNoise, Ways::kTop, Ways::kBoth, Ways::kAll}) {
+      check(cudaFuncSetAttribute(kernel_for(type, ways), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(shared_bytes(ways))),
+            "cudaFuncSetAttribute(sample_kernel)");
     }
   }
 }

@@ -1,162 +1,219 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sampling kernel: one pass over the logits, one token a row.
 //
-// Method: a row is read by n_slices blocks in tiles of 256 threads x kTileGroups groups of 8 ids. A greedy row tracks
-// its maximum. A plain row draws the coarse noise of every group and lists the few ids that can still win against the
-// best score of a seed tile (WinBound); a filtered row draws no noise, but lists what is above a rising floor and sums
-// fp32 masses. The row's last block merges the slices and finishes (finish.cuh). What cannot be proven stays open.
+// Method: a row is read by n_slices blocks in tiles of 256 threads x kTileGroups groups of 8 ids, in one of four ways:
+//   greedy   the largest logit;
+//   noise    coarse noise of every group against a rising bound: lists the few groups that may win;
+//   top      lists the ids above a floor, for a top-k or min-p that the list holds;
+//   both     the winner of the whole row, the top and the fp32 mass, for top-p and long top-k.
+// The row's last block merges the slices and finishes (finish.cuh). What cannot be proven stays open.
 // Bytes: the logits once. Floor on an H200: bytes / 4.3 TB/s. Order and ties: contract/order.h.
 // Limits: ids below 2^22; offsets are 64-bit. Rows not aligned to 16 bytes are read by element.
 #pragma once
 
+#include "cuda/finish.cuh"
 #include "cuda/stream.cuh"
 
 namespace ts::cuda {
 
-enum class Mode { kGreedy, kNoise, kList };
+enum class Way : uint32_t { kGreedy, kNoise, kTop, kBoth };
 
-template <class Type, bool kNoise, bool kList>
+// How a row is read, and whether it will stay open whatever is read.
+struct RowWay {
+  Way way;
+  int32_t goal;   // entries that its list should hold
+  bool promised;  // and must
+  bool open;
+};
+
+template <bool kNoise, bool kTop, bool kBoth>
+__device__ RowWay way_of(const RowState& state, const Call& call) {
+  if ((state.needs & kNeedSample) == 0) return {Way::kGreedy, 0, false, false};
+  const bool top_k = (state.needs & kNeedTopK) != 0;
+  const bool cuts = (state.needs & (kNeedTopK | kNeedTopP)) != 0;
+  if (kTop && top_k && state.top_k <= kListGoal) return {Way::kTop, state.top_k, true, false};
+  if (kBoth && !cuts && (state.needs & kNeedMinP) != 0) return {Way::kTop, kListGoal / 4, false, false};
+  if (kNoise && !cuts && (state.needs & kNeedMinP) == 0) return {Way::kNoise, 0, false, false};
+  // A cut that is wanted for itself is the exact kernel's.
+  if (kBoth && !(cuts && call.exact_cut != 0)) return {Way::kBoth, max(kListGoal / call.n_slices, 64), false, false};
+  return {Way::kGreedy, 0, false, true};
+}
+
+// The block's largest logit key and flags, and for a greedy row the first id with it.
+struct SliceTop {
+  uint32_t key;
+  uint32_t id;
+  uint32_t flags;
+};
+template <class Type>
+__device__ SliceTop slice_top(const RowSource<Type>& source, const ThreadPick& mine, bool greedy,
+                              SampleShared& shared) {
+  const uint32_t warp_key = __reduce_max_sync(0xFFFFFFFFu, logit_key(mine.top));
+  const uint32_t warp_flags = __reduce_or_sync(0xFFFFFFFFu, mine.flags);
+  if (threadIdx.x % 32 == 0) {
+    shared.tops[threadIdx.x / 32] = warp_key;
+    shared.flags[threadIdx.x / 32] = warp_flags;
+  }
+  if (threadIdx.x == 0) shared.first = kNoId;
+  __syncthreads();
+  SliceTop top{0, kNoId, 0};
+#pragma unroll
+  for (int w = 0; w < kThreads / 32; ++w) {
+    top.key = max(top.key, shared.tops[w]);
+    top.flags |= shared.flags[w];
+  }
+  if (greedy) {
+    if (logit_key(mine.top) == top.key) atomicMin(&shared.first, first_id(source, mine));
+    __syncthreads();
+    top.id = shared.first;
+  }
+  return top;
+}
+
+template <class Type, bool kNoise, bool kTop, bool kBoth>
 __global__ void __launch_bounds__(kThreads, 4)
     sample_kernel(const Call call, RowPick* picks, SlicePick* slice_picks, uint64_t* lists, const Outputs out) {
-  extern __shared__ __align__(16) unsigned char shared_bytes[];
-  SampleShared& shared = *reinterpret_cast<SampleShared*>(shared_bytes);
+  SampleShared& shared = sample_shared();
   const int64_t row_index = blockIdx.x / call.n_slices;
   const int32_t slice = blockIdx.x % call.n_slices;
   const RowSource<Type> source(call, row_index, slice, call.n_slices);
-  source.prefetch(kTileStep<Type>);
+  const Tiles<Type> tiles(source, shared.tiles);
+  if ((kNoise || kBoth) && reads_ahead<Type>) tiles.start();
+  if (threadIdx.x == 0) {
+    shared.bound = ordered(kNoBound);
+    shared.n_winners = 0;
+    if (kTop || kBoth) {
+      shared.seed_floors[0] = shared.seed_floors[1] = ~0ull;
+      shared.seed_top = 0;
+      shared.n_marked = 0;
+    }
+  }
   bool slot_in_pool;
   RowContext row = row_context(call, row_index, slot_in_pool);
-  const RequestState& state = row.state;
-  // Choose the row's way.
-  Mode mode = Mode::kGreedy;
-  bool open = false;
-  int32_t goal = max(kListGoal / call.n_slices, 64);
-  const bool top_p_alone = (state.needs & (kNeedTopK | kNeedTopP)) == kNeedTopP;
-  if ((state.needs & (kNeedTopK | kNeedTopP | kNeedMinP)) != 0) {
-    if ((state.needs & kNeedTopK) != 0) goal = state.top_k;
-    // Long lists, and cuts that the token does not need, are the exact kernel's.
-    open = goal > kListGoal || (top_p_alone && call.exact_cut);
-    if (!open) mode = Mode::kList;
-  } else if ((state.needs & kNeedSample) != 0) {
-    mode = Mode::kNoise;
-  }
-
-  if (threadIdx.x == 0) shared.list.count = 0;
+  const RowWay way = way_of<kNoise, kTop, kBoth>(row.state, call);
   __syncthreads();
   ThreadPick mine;
-  ListedSlice listed{0, 0.0f};
-  const bool with_mass = top_p_alone && mode == Mode::kList;
-  if (kList && mode == Mode::kList) {
-    listed = stream_list(source, row, goal, with_mass, shared, mine);
-  } else if (kNoise && mode == Mode::kNoise) {
-    stream_noise(source, row, shared, mine);
+  TopList top_list;
+  Scored best = no_score();
+  if ((kTop || kBoth) && way.way == Way::kTop) {
+    top_list = stream<false, true>(source, tiles, row, way.goal, way.promised, mine);
+  } else if (kNoise && way.way == Way::kNoise) {
+    stream<true, false>(source, tiles, row, 0, false, mine);
+    best = best_of_winners(source, row.key, row.state.inv_temperature, row.state.log2e_over_t);
+  } else if (kBoth && way.way == Way::kBoth) {
+    top_list = stream<true, true>(source, tiles, row, way.goal, false, mine);
+    best = best_of_winners(source, row.key, row.state.inv_temperature, row.state.log2e_over_t);
   } else {
-    stream_greedy(source, mine);
+    stream_greedy(tiles, mine);
   }
+  const bool listed = (kTop || kBoth) && (way.way == Way::kTop || way.way == Way::kBoth);
 
   // The slice's answer.
-  Top top = block_reduce(top_of(source, mine), shared.reduce.as<Top>(), Higher{});
-  uint32_t flags = block_reduce(mine.flags, shared.reduce.as<uint32_t>(), Or{});
-  Scored best = no_score();
-  if (kNoise && mode == Mode::kNoise) best = shared.winner;
-  uint64_t floor_key = listed.floor_key;
+  SliceTop top = slice_top(source, mine, way.way == Way::kGreedy, shared);
   float mass = 0.0f;
-  if (with_mass) mass = block_reduce(mine.mass, shared.reduce.as<float>(), Add{});
-  int32_t n_list = mode == Mode::kList ? static_cast<int32_t>(shared.list.count) : 0;
+  if (kBoth && way.way == Way::kBoth) mass = block_reduce(mine.mass, shared.reduce.as<float>(), Add{});
+  int32_t n_list = listed ? static_cast<int32_t>(shared.list.count) : 0;
+  bool lost = false;  // part of the list
   RowPick& pick = picks[row_index];
 
   if (call.n_slices > 1) {
-    const int32_t share = kRowListCapacity / call.n_slices;
     SlicePick* slices = slice_picks + row_index * call.n_slices;
-    uint64_t* row_lists = lists + row_index * kRowListCapacity;
-    if (kList && n_list > share) {
-      floor_key = nth_key(shared.list, n_list, share, shared.cut);
-      keep_from(shared.list, n_list, floor_key);
-      n_list = share;
+    uint64_t* row_lists = lists + row_index * call.n_slices * kSliceListCapacity;
+    if ((kTop || kBoth) && listed) {
+      if (n_list > kSliceListCapacity) {
+        top_list.floor_key = nth_key(n_list, kSliceListCapacity);
+        keep_from(n_list, top_list.floor_key);
+        n_list = kSliceListCapacity;
+      }
+      for (int32_t i = threadIdx.x; i < n_list; i += kThreads) {
+        row_lists[slice * kSliceListCapacity + i] = shared.list.entries[i];
+      }
+    } else if (threadIdx.x >= 32) {
+      return;
     }
-    for (int32_t i = threadIdx.x; i < n_list; i += kThreads) row_lists[slice * share + i] = shared.list.entries[i];
     if (threadIdx.x == 0) {
-      slices[slice] = {best.score,
-                       floor_key,
-                       top.logit,
-                       mass,
-                       listed.reference,
-                       best.id,
-                       top.id,
-                       flags,
-                       static_cast<uint32_t>(n_list)};
+      slices[slice] = {
+          best.score, top_list.floor_key,           best.logit, mass, top_list.reference, best.id, top.key, top.id,
+          top.flags,  static_cast<uint32_t>(n_list)};
     }
-    if (!last_to_arrive(&pick.arrivals, static_cast<uint32_t>(call.n_slices), &shared.flag)) return;
+    const auto n_slices = static_cast<uint32_t>(call.n_slices);
+    if (!(listed ? last_to_arrive(&pick.arrivals, n_slices, &shared.flag) : last_warp(&pick.arrivals, n_slices)))
+      return;
 
-    // Merge, each warp for itself: one lane a slice. Without lists the first warp is enough.
+    // Merge, each warp for itself: one lane a slice.
     const int32_t lane = threadIdx.x % 32;
-    if (mode != Mode::kList && threadIdx.x >= 32) return;
-    top = {kMinusInf, kNoId};
-    best = no_score();
-    flags = 0;
-    mass = 0.0f;
-    floor_key = 0;
-    uint64_t slice_floor = 0;
+    const bool mine_too = lane < call.n_slices;
     SlicePick one{};
-    if (lane < call.n_slices) {
-      one = slices[lane];
-      top = {one.max, one.first};
-      best = {one.score, one.id, kMinusInf};
-      flags = one.flags;
-      slice_floor = one.floor_key;
+    if (mine_too) one = slices[lane];
+    top.key = __reduce_max_sync(0xFFFFFFFFu, mine_too ? one.top_key : 0u);
+    top.id = __reduce_min_sync(0xFFFFFFFFu, mine_too && one.top_key == top.key ? one.first : kNoId);
+    top.flags = __reduce_or_sync(0xFFFFFFFFu, one.flags);
+    if (kNoise || kBoth) {
+      best = warp_reduce(mine_too ? Scored{one.score, one.id, one.logit} : no_score(), Better{});
     }
-    top = warp_reduce(top, Higher{});
-    if (kNoise) best = warp_reduce(best, Better{});
-    flags = warp_reduce(flags, Or{});
-    if (kList && mode == Mode::kList) {
-      floor_key = warp_reduce(static_cast<unsigned long long>(slice_floor),
-                              [](unsigned long long a, unsigned long long b) { return a > b ? a : b; });
-      mass = lane < call.n_slices ? one.mass * exp2_approx((one.reference - top.logit) * state.log2e_over_t) : 0.0f;
-      mass = warp_reduce(mass, Add{});
-      // All slices' entries at once: their loads must not wait for one another.
+    if ((kTop || kBoth) && listed) {
+      top_list.floor_key = warp_reduce(static_cast<unsigned long long>(one.floor_key), Max{});
+      const float max = logit_of(static_cast<uint64_t>(top.key) << 32);
+      mass = one.mass * exp2_approx((one.reference - max) * row.state.log2e_over_t);
+      mass = warp_reduce(mine_too ? mass : 0.0f, Add{});
       if (threadIdx.x == 0) shared.list.count = 0;
-      if (threadIdx.x < call.n_slices) shared.keys[threadIdx.x] = one.n_list;
+      if (threadIdx.x < call.n_slices) shared.sizes[threadIdx.x] = one.n_list;
       __syncthreads();
+      const int32_t share = kThreads / call.n_slices;  // threads to a slice
+      const int32_t from = threadIdx.x / share;
 #pragma unroll 4
-      for (int32_t i = threadIdx.x; i < kRowListCapacity; i += kThreads) {
-        const uint64_t key = static_cast<uint32_t>(i % share) < shared.keys[i / share] ? row_lists[i] : 0;
-        if (key >= floor_key && key != 0) push(shared.list, key);
+      for (int32_t i = threadIdx.x % share; i < static_cast<int32_t>(shared.sizes[from]); i += share) {
+        const uint64_t key = row_lists[from * kSliceListCapacity + i];
+        if (key >= top_list.floor_key) push(shared.list, key);
       }
       __syncthreads();
+      lost = shared.list.count > kListCapacity;
       n_list = static_cast<int32_t>(shared.list.count);
     }
-  } else if (with_mass) {
-    mass *= exp2_approx((listed.reference - top.logit) * state.log2e_over_t);
+  } else if (kBoth && way.way == Way::kBoth) {
+    mass *= exp2_approx((top_list.reference - logit_of(static_cast<uint64_t>(top.key) << 32)) * row.state.log2e_over_t);
   }
 
   // The row's answer.
-  uint32_t token = call.invalid_token;
-  uint64_t last_key = 0;
-  if (!slot_in_pool || top.id == kNoId) {
-    flags |= kRowEmpty;
-    open = false;
-  } else if (mode == Mode::kGreedy) {
-    token = top.id;
-  } else if (kNoise && mode == Mode::kNoise) {
-    token = best.id;
-  } else if (kList) {
-    row.max = top.logit;
-    const float per_thread = static_cast<float>(call.vocab) / (kThreads * call.n_slices) + 64.0f;
-    const ListOutcome outcome = finish_list(shared.list, n_list, floor_key, {mass, 4e-5f + 1.2e-7f * per_thread},
-                                            call.exact_cut != 0, row, shared.cut, shared.reduce);
-    open = outcome.open;
-    token = outcome.token;
-    last_key = outcome.last_key;
+  row.max = logit_of(static_cast<uint64_t>(top.key) << 32);
+  ListOutcome outcome{way.open ? Open::kAll : Open::kNo, call.invalid_token, 0};
+  const float per_thread = static_cast<float>(call.vocab) / (kThreads * call.n_slices) + 64.0f;
+  // Why more: the offset that all terms share is rounded too.
+  const ApproximateMass approximate{mass,
+                                    4e-5f + 1.2e-7f * per_thread + 1.2e-7f * fabsf(row.max * row.state.log2e_over_t)};
+  if (!slot_in_pool || !(row.max > kMinusInf)) {
+    top.flags |= kRowEmpty;
+    outcome.open = Open::kNo;
+  } else if (way.open) {
+    // Left to the exact kernel.
+  } else if ((kTop || kBoth) && listed) {
+    const RowContext finished = row;  // Why a copy: what is passed by reference would leave its registers for good.
+    const ListedRow at{n_list, top_list.floor_key, approximate, call.exact_cut != 0, finished};
+    if (lost) {
+      outcome.open = Open::kAll;
+    } else if (kBoth && way.way == Way::kBoth) {
+      outcome = finish_winner(at, best);
+    } else {
+      outcome = finish_top(at);
+    }
+  } else {
+    outcome.token = way.way == Way::kGreedy ? top.id : best.id;
   }
   if (threadIdx.x == 0) {
-    pick.last_key = last_key;
-    pick.min_distance = (state.needs & kNeedMinP) != 0 ? state.min_p_threshold : kMinusInf;
-    pick.max = top.logit;
-    pick.token = token;
-    pick.flags = flags;
-    pick.open = open ? 1u : 0u;
-    if (!open) out.tokens[row_index] = static_cast<int32_t>(token);
-    if (out.row_flags != nullptr) out.row_flags[row_index] = flags;
+    pick.last_key = outcome.last_key;
+    pick.min_distance = (row.state.needs & kNeedMinP) != 0 ? row.state.min_p_threshold : kMinusInf;
+    pick.max = row.max;
+    pick.mass = approximate.value;
+    pick.mass_error = approximate.error;
+    pick.token = outcome.token;
+    pick.flags = top.flags;
+    pick.open = static_cast<uint32_t>(outcome.open);
+    if (outcome.open == Open::kNo) {
+      out.tokens[row_index] = static_cast<int32_t>(outcome.token);
+    } else {
+      call.open_rows->rows[atomicAdd(&call.open_rows->n, 1u)] = static_cast<uint32_t>(row_index);
+    }
+    if (out.row_flags != nullptr) out.row_flags[row_index] = top.flags;
   }
 }
 

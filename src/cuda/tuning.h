@@ -8,12 +8,17 @@ namespace ts::cuda {
 
 struct Tuning {
   int32_t min_capability;  // major * 10 + minor; the last row that is not above the device's applies
-  int32_t blocks_per_sm;   // blocks of the sampling kernel that a step should fill a multiprocessor with
+  // Few rows are shared by so many blocks a multiprocessor, and by at most so many a row:
+  int32_t greedy_blocks_per_sm;
+  int32_t blocks_per_sm;    // rows with noise or lists
+  int32_t max_slices;       // rows with noise
+  int32_t max_list_slices;  // rows with lists
+  int32_t cluster_size;     // blocks of the exact kernel that share a row; 1 below 9.0, which has no clusters
 };
 
 constexpr Tuning kTunings[] = {
-    {80, 4},
-    {90, 4},
+    {80, 2, 1, 32, 16, 1},
+    {90, 2, 1, 32, 16, 8},
 };
 
 constexpr Tuning tuning_of(int32_t capability) {
