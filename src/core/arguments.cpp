@@ -9,6 +9,7 @@ namespace {
 
 constexpr int32_t kMaxSlots = 1 << 24;
 constexpr int32_t kMaxRowsPerRequest = 1024;
+constexpr int32_t kMaxGraphs = 4096;
 constexpr int64_t kMaxStride = int64_t{1} << 40;
 
 template <class T>
@@ -64,7 +65,13 @@ ts_config complete(ts_config config) {
   check_range(int64_t{config.max_requests} * config.max_rows_per_request, 1, INT32_MAX,
               "ts_config.max_requests * max_rows_per_request");
   check_range(config.invalid_token, 0, config.vocab_size - 1, "ts_config.invalid_token");
-  check_zero(config.flags, "ts_config.flags");
+  if ((config.flags & ~uint64_t{TS_CONFIG_PROGRAMMATIC_LAUNCH}) != 0) {
+    throw Error(TS_ERROR_INVALID_ARGUMENT, "ts_config.flags = 0x%llx: only TS_CONFIG_PROGRAMMATIC_LAUNCH is defined",
+                static_cast<unsigned long long>(config.flags));
+  }
+  default_to(config.max_graphs, 32);
+  check_range(config.max_graphs, -1, kMaxGraphs, "ts_config.max_graphs");
+  check_zero(static_cast<uint32_t>(config.reserved), "ts_config.reserved");
   return config;
 }
 

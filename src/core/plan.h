@@ -27,6 +27,7 @@ struct StepNeeds {
 struct Plan {
   Route route = Route::kNone;
   bool min_p = false;
+  bool forced = false;  // by the environment, not chosen by needs
   int32_t n_requests = 0;
   int32_t rows_per_request = 0;
   StepNeeds needs;
@@ -55,6 +56,9 @@ const char* capture_variant_name(int32_t call, int32_t index);
 
 // The variant that serves a plan; nullptr for an empty plan or unknown call.
 const char* capture_variant_of(const Plan& plan, int32_t call);
+
+// The features of the variant that serves a plan: at least the plan's own. 0 for an empty plan.
+uint32_t variant_features(const Plan& plan);
 
 // The plan that a variant captures (names of both calls); false if there is no such variant.
 bool plan_of_variant(const char* variant, int32_t n_requests, int32_t rows_per_request, Plan& plan);

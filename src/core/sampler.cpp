@@ -29,6 +29,7 @@ void Sampler::prepare_step(const ts_step& caller_step, ts_stream stream) {
     const char* selected = route_name(plan.route, plan.min_p);
     plan.route = environment_.forced_route;
     plan.min_p = environment_.forced_min_p;
+    plan.forced = true;
     if (!plan.serves(needs.bits)) {
       throw Error(TS_ERROR_UNSUPPORTED, "TSSAMPLE_FORCE_ROUTE = %s cannot serve this step, which takes %s",
                   route_name(plan.route, plan.min_p), selected);

@@ -3,73 +3,32 @@
 #include "cuda/cuda_backend.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
 #include "cuda/chains.h"
 #include "cuda/device.h"
+#include "cuda/graph_cache.h"
 #include "cuda/launch.h"
+#include "cuda/slot_staging.h"
 #include "cuda/tuning.h"
 
 namespace ts::cuda {
 namespace {
 
-// New owners on their way to the device. Why a ring: a step must not overwrite what an earlier copy still reads.
-class SlotStaging {
- public:
-  explicit SlotStaging(int32_t capacity)
-      : states_bytes_(static_cast<size_t>(capacity) * sizeof(RequestState)),
-        bytes_(states_bytes_ + static_cast<size_t>(capacity) * sizeof(int32_t)),
-        device_(bytes_ * kDepth) {
-    check(cudaMallocHost(&pinned_, bytes_ * kDepth), "cudaMallocHost");
-    for (cudaEvent_t& event : events_)
-      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
-  }
-  ~SlotStaging() {
-    for (cudaEvent_t event : events_) cudaEventDestroy(event);
-    cudaFreeHost(pinned_);
-  }
-
-  void write(const std::vector<int32_t>& slots, const std::vector<RequestState>& states, RequestState* pool,
-             cudaStream_t stream) {
-    const size_t n = slots.size();
-    cudaEvent_t event = events_[next_];
-    // Waits only when kDepth steps with new owners are still under way.
-    check(cudaEventSynchronize(event), "cudaEventSynchronize");
-    unsigned char* host = static_cast<unsigned char*>(pinned_) + next_ * bytes_;
-    unsigned char* device = device_.as<unsigned char>() + next_ * bytes_;
-    std::memcpy(host, states.data(), n * sizeof(RequestState));
-    std::memcpy(host + n * sizeof(RequestState), slots.data(), n * sizeof(int32_t));
-    check(cudaMemcpyAsync(device, host, n * (sizeof(RequestState) + sizeof(int32_t)), cudaMemcpyHostToDevice, stream),
-          "copy of new owners");
-    launch_write_slots(reinterpret_cast<const int32_t*>(device + n * sizeof(RequestState)),
-                       reinterpret_cast<const RequestState*>(device), static_cast<int32_t>(n), pool, stream);
-    check(cudaEventRecord(event, stream), "cudaEventRecord");
-    next_ = (next_ + 1) % kDepth;
-  }
-
- private:
-  static constexpr size_t kDepth = 4;
-  size_t states_bytes_;
-  size_t bytes_;
-  DeviceBuffer device_;
-  void* pinned_ = nullptr;
-  cudaEvent_t events_[kDepth] = {};
-  size_t next_ = 0;
-};
-
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(const ts_config& config, int32_t n_sm, Tuning tuning)
+  CudaBackend(const ts_config& config, int32_t n_sm, int32_t capability)
       : config_(config),
-        target_blocks_(static_cast<int64_t>(n_sm) * tuning.blocks_per_sm),
+        programmatic_{capability >= 90, (config.flags & TS_CONFIG_PROGRAMMATIC_LAUNCH) != 0},
+        target_blocks_(static_cast<int64_t>(n_sm) * tuning_of(capability).blocks_per_sm),
         max_rows_(static_cast<int64_t>(config.max_requests) * config.max_rows_per_request),
         pool_(static_cast<size_t>(config.n_slots) * sizeof(RequestState)),
         picks_(static_cast<size_t>(max_rows_) * sizeof(RowPick)),
         totals_(static_cast<size_t>(max_rows_) * sizeof(RowTotals)),
         slices_(static_cast<size_t>(sliced_rows()) * kMaxSlices * sizeof(SlicePick)),
         lists_(static_cast<size_t>(sliced_rows()) * kRowListCapacity * sizeof(uint64_t)),
-        staging_(config.max_requests) {
+        staging_(config.max_requests, programmatic_.supported),
+        graphs_(config.max_graphs) {
     load_kernels();
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
@@ -79,7 +38,7 @@ class CudaBackend final : public Backend {
   void write_slots(const std::vector<int32_t>& slots, const std::vector<RequestState>& states,
                    ts_stream stream) override {
     const DeviceScope scope(config_.device_ordinal);
-    staging_.write(slots, states, pool_.as<RequestState>(), stream);
+    staging_.write(slots, states, pool_.as<RequestState>(), is_capturing(stream), stream);
   }
 
   void sample(const Step& step, const ts_rows& rows, const ts_sample_out& out, ts_stream stream) override {
@@ -110,7 +69,22 @@ class CudaBackend final : public Backend {
     return n;
   }
 
-  void run_rows(const Step& step, const ts_rows& rows, const Outputs& out, cudaStream_t stream) {
+  // What the kernels look at. A graph serves all steps of its variant: the sampler's own so that those made ahead are
+  // the ones that later steps find, the caller's because ts_sampler_step_variant is the name it is kept under.
+  uint32_t features_of(const Step& step, bool capturing) const {
+    if (!step.plan.forced && (capturing || graphs_.enabled())) return variant_features(step.plan);
+    return step.plan.features();
+  }
+
+  void run(const LaunchList& list, bool capturing, cudaStream_t stream) {
+    if (graphs_.enabled() && !capturing) {
+      graphs_.launch(list, stream);
+    } else {
+      enqueue(list, stream);
+    }
+  }
+
+  void add_rows(LaunchList& list, const ts_rows& rows, uint32_t features, const Outputs& out) {
     const int64_t n_rows = static_cast<int64_t>(rows.n_requests) * rows.rows_per_request;
     Call call{};
     call.logits = rows.logits;
@@ -127,18 +101,18 @@ class CudaBackend final : public Backend {
     call.rows_per_request = rows.rows_per_request;
     call.states = pool_.as<RequestState>();
     call.n_slots = config_.n_slots;
-    call.features = step.plan.features();
+    call.features = features;
     call.invalid_token = static_cast<uint32_t>(config_.invalid_token);
     call.n_slices = slices_for(n_rows, rows.vocab);
     call.exact_cut = out.n_kept != nullptr ? 1 : 0;
     const uint32_t filters = call.features & (kNeedTopK | kNeedTopP | kNeedMinP);
     // Why: on a mixed route, and beside min-p, rows without a filter may stand.
     const bool noise = (call.features & kNeedSample) != 0;
-    launch_sample(rows.logits_type, {noise, filters != 0}, call, n_rows, picks_.as<RowPick>(), slices_.as<SlicePick>(),
-                  lists_.as<uint64_t>(), out, stream);
-    if (filters != 0) launch_exact(rows.logits_type, call, n_rows, picks_.as<RowPick>(), out, stream);
+    launch_sample(list, rows.logits_type, {noise, filters != 0}, call, n_rows, picks_.as<RowPick>(),
+                  slices_.as<SlicePick>(), lists_.as<uint64_t>(), out);
+    if (filters != 0) launch_exact(list, rows.logits_type, call, n_rows, picks_.as<RowPick>(), out);
     if (out.logprobs != nullptr || out.ranks != nullptr || out.n_kept != nullptr) {
-      launch_report(rows.logits_type, call, n_rows, picks_.as<RowPick>(), totals_.as<RowTotals>(), out, stream);
+      launch_report(list, rows.logits_type, call, n_rows, picks_.as<RowPick>(), totals_.as<RowTotals>(), out);
     }
   }
 
@@ -163,9 +137,11 @@ std::unique_ptr<Backend> make_cuda_backend(const ts_config& config) {
   const DeviceScope scope(config.device_ordinal);
   int major = 0, minor = 0, n_sm = 0;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, config.device_ordinal), "compute capability");
+  ProgrammaticLaunch programmatic_;
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, config.device_ordinal), "compute capability");
   check(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, config.device_ordinal), "multiprocessors");
-  return std::make_unique<CudaBackend>(config, n_sm, tuning_of(major * 10 + minor));
+  return std::make_unique<CudaBackend>(config, n_sm, major * 10 + minor);
 }
 
 }  // namespace ts::cuda
+  GraphCache graphs_;

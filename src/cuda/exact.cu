@@ -18,11 +18,10 @@ Kernel kernel_for(int32_t logits_type) {
 
 }  // namespace
 
-void launch_exact(int32_t logits_type, const Call& call, int64_t n_rows, RowPick* picks, const Outputs& out,
-                  cudaStream_t stream) {
-  kernel_for(logits_type)<<<static_cast<unsigned>(n_rows), kExactThreads, sizeof(ExactShared), stream>>>(call, picks,
-                                                                                                         out);
-  check(cudaGetLastError(), "launch of exact_kernel");
+void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int64_t n_rows, RowPick* picks,
+                  const Outputs& out) {
+  const LaunchShape shape{dim3(static_cast<unsigned>(n_rows)), dim3(kExactThreads), sizeof(ExactShared)};
+  list.add("launch of exact_kernel", kernel_for(logits_type), shape, call, picks, out);
 }
 
 void load_exact_kernels() {

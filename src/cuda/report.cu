@@ -18,11 +18,10 @@ Kernel kernel_for(int32_t logits_type) {
 
 }  // namespace
 
-void launch_report(int32_t logits_type, const Call& call, int64_t n_rows, const RowPick* picks, RowTotals* totals,
-                   const Outputs& out, cudaStream_t stream) {
-  const auto n_blocks = static_cast<unsigned>(n_rows * call.n_slices);
-  kernel_for(logits_type)<<<n_blocks, kThreads, 0, stream>>>(call, picks, totals, out);
-  check(cudaGetLastError(), "launch of report_kernel");
+void launch_report(LaunchList& list, int32_t logits_type, const Call& call, int64_t n_rows, const RowPick* picks,
+                   RowTotals* totals, const Outputs& out) {
+  const LaunchShape shape{dim3(static_cast<unsigned>(n_rows * call.n_slices)), dim3(kThreads)};
+  list.add("launch of report_kernel", kernel_for(logits_type), shape, call, picks, totals, out);
 }
 
 void load_report_kernels() {

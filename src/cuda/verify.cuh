@@ -5,11 +5,13 @@
 
 #include "contract/convert.h"
 #include "cuda/chains.h"
+#include "cuda/programmatic.cuh"
 
 namespace ts::cuda {
 
 // results: what the rows' kernels wrote, in full; entries behind each chain's end are overwritten.
 static __global__ void verify_kernel(const Chains chains, const RowPick* picks, const Outputs results) {
+  wait_for_predecessor();
   const int32_t request = blockIdx.x * blockDim.x + threadIdx.x;
   if (request >= chains.n_requests) return;
   const int32_t* candidates = chains.candidates + request * chains.candidates_stride;
