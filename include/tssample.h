@@ -130,7 +130,6 @@ typedef struct ts_capabilities {
  * Stream: none. Thread: any. Errors: INVALID_ARGUMENT (out is NULL), STRUCT_SIZE. */
 TS_API ts_status ts_get_capabilities(ts_capabilities* out);
 
-/* Configuration of a sampler. Only vocab_size has no default. */
 /* ts_config.flags */
 enum {
   /* Programmatic dependent launch after the kernel that produces the logits: the sampler's first kernel of a sample or
@@ -143,6 +142,7 @@ enum {
 };
 
 typedef struct ts_config {
+/* Configuration of a sampler. Only vocab_size has no default. */
   uint32_t struct_size;
   int32_t device;               /* TS_DEVICE_*; 0: automatic */
   int32_t device_ordinal;       /* CUDA device number; 0: the first */
@@ -286,9 +286,11 @@ typedef struct ts_sample_out {
   int32_t* tokens;      /* required: the sampled ids */
   float* logprobs;      /* natural log of the token's probability under the row's masked logits, before temperature
                           and filters (temperature 1, all allowed ids). NaN for an EMPTY row */
-  int32_t* ranks;      /* 1 + number of allowed ids whose logit is strictly greater; 0 for an EMPTY row */
-  int32_t* n_kept;     /* ids that temperature and filters left to choose from; 1 if greedy, 0 if EMPTY */
-  uint32_t* row_flags; /* TS_ROW_*, 0 for an ordinary row */
+  int32_t* ranks;       /* 1 + number of allowed ids whose logit is strictly greater; 0 for an EMPTY row */
+  int32_t* n_kept;      /* ids that temperature and filters left to choose from; 1 if greedy, 0 if EMPTY */
+  uint32_t* row_flags;  /* TS_ROW_*, 0 for an ordinary row */
+  uint32_t* n_bad_rows; /* one word: the number of rows whose flags are not 0 (whether or not row_flags is wanted) is
+                           added to it, modulo 2^32. The caller clears it, and reads it when it likes */
 } ts_sample_out;
 
 /* Samples one token for every row.
@@ -327,6 +329,7 @@ typedef struct ts_verify_out {
   uint32_t* row_flags;    /* [rows], as in ts_sample_out; 0 after accept_length */
 } ts_verify_out;
 
+  uint32_t* n_bad_rows;   /* one word, as in ts_sample_out; rows after accept_length do not count */
 /* Verifies a chain of drafted tokens per request by exact match: row j of a request is sampled exactly as
  * ts_sampler_sample would sample it; while it equals draft j + 1 the draft is accepted, the first that differs is
  * replaced by the sampled token, and when all are accepted the last row's token is the bonus. The emitted tokens

@@ -129,6 +129,7 @@ void check(const ts_sample_out& out, const ts_rows& rows) {
   check_optional(out.ranks, "ts_sample_out.ranks");
   check_optional(out.n_kept, "ts_sample_out.n_kept");
   check_optional(out.row_flags, "ts_sample_out.row_flags");
+  check_optional(out.n_bad_rows, "ts_sample_out.n_bad_rows");
 }
 
 void check(const ts_verify_out& out, const ts_rows& rows) {

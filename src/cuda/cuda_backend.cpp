@@ -43,15 +43,24 @@ class CudaBackend final : public Backend {
 
   void sample(const Step& step, const ts_rows& rows, const ts_sample_out& out, ts_stream stream) override {
     const DeviceScope scope(config_.device_ordinal);
-    run_rows(step, rows, {out.tokens, out.logprobs, out.ranks, out.n_kept, out.row_flags}, stream);
+    const bool capturing = is_capturing(stream);
+    LaunchList list(programmatic_);
+    add_rows(list, rows, features_of(step, capturing),
+             {out.tokens, out.logprobs, out.ranks, out.n_kept, out.row_flags, out.n_bad_rows});
+    run(list, capturing, stream);
   }
 
   void verify(const Step& step, const ts_rows& rows, const ts_draft& draft, const ts_verify_out& out,
               ts_stream stream) override {
     const DeviceScope scope(config_.device_ordinal);
-    const Outputs results{out.predict, out.logprobs, out.ranks, out.n_kept, out.row_flags};
-    run_rows(step, rows, results, stream);
-    launch_verify({draft.candidates, draft.candidates_stride, rows.n_requests, rows.rows_per_request, out.predict,
+    const bool capturing = is_capturing(stream);
+    LaunchList list(programmatic_);
+    Outputs results{out.predict, out.logprobs, out.ranks, out.n_kept, out.row_flags, nullptr};
+    add_rows(list, rows, features_of(step, capturing), results);
+    // Why only now: rows behind a chain's end do not count.
+    results.n_bad_rows = out.n_bad_rows;
+    launch_verify(list,
+                  {draft.candidates, draft.candidates_stride, rows.n_requests, rows.rows_per_request, out.predict,
                    out.accept_index, out.accept_length},
                   picks_.as<RowPick>(), results, stream);
   }
@@ -128,6 +137,7 @@ class CudaBackend final : public Backend {
 };
 
 }  // namespace
+  ProgrammaticLaunch programmatic_;
 
 std::unique_ptr<Backend> make_cuda_backend(const ts_config& config) {
   if (config.device_ordinal >= n_devices()) {
@@ -136,12 +146,11 @@ std::unique_ptr<Backend> make_cuda_backend(const ts_config& config) {
   }
   const DeviceScope scope(config.device_ordinal);
   int major = 0, minor = 0, n_sm = 0;
+  GraphCache graphs_;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, config.device_ordinal), "compute capability");
-  ProgrammaticLaunch programmatic_;
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, config.device_ordinal), "compute capability");
   check(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, config.device_ordinal), "multiprocessors");
   return std::make_unique<CudaBackend>(config, n_sm, major * 10 + minor);
 }
 
 }  // namespace ts::cuda
-  GraphCache graphs_;

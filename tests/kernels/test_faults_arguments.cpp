@@ -311,6 +311,7 @@ TEST_CASE("C10 sample and verify: every wrong row argument is named and writes n
       {"ts_sample_out.ranks", kInvalid, [](Calls& c) { c.out.ranks = misaligned(c.out.ranks); }},
       {"ts_sample_out.n_kept", kInvalid, [](Calls& c) { c.out.n_kept = misaligned(c.out.n_kept); }},
       {"ts_sample_out.row_flags", kInvalid, [](Calls& c) { c.out.row_flags = misaligned(c.out.row_flags); }},
+      {"ts_sample_out.n_bad_rows", kInvalid, [](Calls& c) { c.out.n_bad_rows = misaligned(c.out.n_bad_rows); }},
   };
   for (const Wrong& wrong : sample_wrongs) check_wrong(wrong, &Calls::sample);
   const std::vector<Wrong> verify_wrongs = {
@@ -328,6 +329,8 @@ TEST_CASE("C10 sample and verify: every wrong row argument is named and writes n
       {"ts_verify_out.ranks", kInvalid, [](Calls& c) { c.verified.ranks = misaligned(c.verified.ranks); }},
       {"ts_verify_out.n_kept", kInvalid, [](Calls& c) { c.verified.n_kept = misaligned(c.verified.n_kept); }},
       {"ts_verify_out.row_flags", kInvalid, [](Calls& c) { c.verified.row_flags = misaligned(c.verified.row_flags); }},
+      {"ts_verify_out.n_bad_rows", kInvalid,
+       [](Calls& c) { c.verified.n_bad_rows = misaligned(c.verified.n_bad_rows); }},
   };
   for (const Wrong& wrong : verify_wrongs) check_wrong(wrong, &Calls::verify);
 

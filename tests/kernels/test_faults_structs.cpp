@@ -82,7 +82,8 @@ struct Good {
     int32_t* w = written.data();
     auto* floats = reinterpret_cast<float*>(w + 48);
     auto* flags = reinterpret_cast<uint32_t*>(w + 40);
-    out = {sizeof(out), 0, w, floats, w + 8, w + 16, flags};
+    auto* bad_rows = reinterpret_cast<uint32_t*>(w + 56);
+    out = {sizeof(out), 0, w, floats, w + 8, w + 16, flags, bad_rows};
     draft = {sizeof(draft), 0, candidates, 0};
     verified = {sizeof(verified), 0, w, w + 24, w + 32, floats, w + 8, w + 16, flags};
     REQUIRE(prepare(&step) == TS_OK);
