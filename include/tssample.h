@@ -4,7 +4,8 @@
  * The way through it, in the order an engine needs it:
  *   1. status codes and error messages        4. prepare_step: who is in this step
  *   2. capabilities, create, destroy          5. sample, and verify for drafted chains
- *   3. request parameters                     6. capture variants, for CUDA graphs
+ *   3. request parameters                     6. CUDA graphs: the caller's and the sampler's
+ *                                             7. broadcast, for tensor-parallel ranks
  *
  * Words used throughout
  *   request     one sequence being generated, named by a 64-bit id that the caller chooses.
@@ -141,8 +142,8 @@ enum {
   TS_CONFIG_PROGRAMMATIC_LAUNCH = 1
 };
 
-typedef struct ts_config {
 /* Configuration of a sampler. Only vocab_size has no default. */
+typedef struct ts_config {
   uint32_t struct_size;
   int32_t device;               /* TS_DEVICE_*; 0: automatic */
   int32_t device_ordinal;       /* CUDA device number; 0: the first */
@@ -299,7 +300,8 @@ typedef struct ts_sample_out {
  * Outputs must not overlap inputs or each other.
  * Stream: enqueues only (CUDA). Thread: one call at a time per sampler.
  * Errors: INVALID_ARGUMENT, STRUCT_SIZE, NOT_PREPARED (no step, more requests or other rows_per_request than prepared,
- * or, on the CPU backend, a slot that is not in the step), CUDA. */
+ * or, on the CPU backend, a slot that is not in the step), CUDA, OUT_OF_MEMORY (a new graph), and what a broadcast
+ * callback returns. */
 TS_API ts_status ts_sampler_sample(ts_sampler* sampler, const ts_rows* rows, const ts_sample_out* out,
                                    ts_stream stream);
 
@@ -327,9 +329,9 @@ typedef struct ts_verify_out {
   int32_t* ranks;         /* [rows], as in ts_sample_out; 0 after accept_length */
   int32_t* n_kept;        /* [rows], as in ts_sample_out; 0 after accept_length */
   uint32_t* row_flags;    /* [rows], as in ts_sample_out; 0 after accept_length */
+  uint32_t* n_bad_rows;   /* one word, as in ts_sample_out; rows after accept_length do not count */
 } ts_verify_out;
 
-  uint32_t* n_bad_rows;   /* one word, as in ts_sample_out; rows after accept_length do not count */
 /* Verifies a chain of drafted tokens per request by exact match: row j of a request is sampled exactly as
  * ts_sampler_sample would sample it; while it equals draft j + 1 the draft is accepted, the first that differs is
  * replaced by the sampled token, and when all are accepted the last row's token is the bonus. The emitted tokens
@@ -375,6 +377,39 @@ TS_API ts_status ts_sampler_reset_capture(ts_sampler* sampler, ts_stream stream)
 /* The variant that serves the step just prepared: the name to look the captured graph up by. Static;
  * NULL when sampler is NULL, no step (or an empty one) is prepared, or call is unknown. */
 TS_API const char* ts_sampler_step_variant(const ts_sampler* sampler, int32_t call);
+
+/* ---- 7. Broadcast, for tensor-parallel ranks ------------------------------------------------------- */
+
+/* Sends an array of rank 0 to the other ranks, in place: data (DEVICE, n_bytes) is read on rank 0 and written on the
+ * others, in the order of `stream`. user: ts_broadcast.user. Called with the sampler's device current; may only enqueue
+ * when the stream could be capturing. Returns TS_OK or an error of its choice. Must not call the same sampler. */
+typedef ts_status (*ts_broadcast_callback)(void* user, void* data, size_t n_bytes, ts_stream stream);
+
+/* How outputs travel from rank 0. Exactly one of nccl_comm and callback is given. */
+typedef struct ts_broadcast {
+  uint32_t struct_size;
+  int32_t n_ranks;   /* <= 1: off, and the fields below are not looked at */
+  int32_t rank;      /* this sampler's, 0..n_ranks-1 */
+  uint32_t reserved; /* must be 0 */
+  void* nccl_comm;   /* ncclComm_t of n_ranks ranks, this one being `rank`, on the sampler's GPU. The caller keeps it */
+  ts_broadcast_callback callback;
+  void* user; /* for the callback; may be NULL */
+} ts_broadcast;
+
+/* Makes all later sample and verify calls of this sampler agree with rank 0's: after a call's own work, each array that
+ * it was asked for (tokens or predict, accept_index, accept_length, logprobs, ranks, n_kept, row_flags, in this order;
+ * not n_bad_rows) is broadcast in place from rank 0, in stream order on the call's stream. All ranks must make the same
+ * calls with the same n_requests, rows_per_request and outputs. Safe in stream captures as far as NCCL or the callback
+ * are. With one rank nothing is done.
+ *   broadcast   HOST, read; NULL: off (also the state after create).
+ * nccl_comm: the arrays of a call are one NCCL group. libnccl.so.2 is looked for here, at run time: the one that the
+ * process has loaded, or else the loader's. CUDA backend only; the callback works on both.
+ * When NCCL or the callback fails, sample and verify return TS_ERROR_CUDA or the callback's status; their own work has
+ * been enqueued by then and the outputs are undefined.
+ * Stream: none. Thread: one call at a time per sampler.
+ * Errors: INVALID_ARGUMENT (also a communicator of other size or rank), STRUCT_SIZE, UNSUPPORTED (nccl_comm on the CPU
+ * backend, or no libnccl.so.2), CUDA (NCCL). */
+TS_API ts_status ts_sampler_set_broadcast(ts_sampler* sampler, const ts_broadcast* broadcast);
 
 #ifdef __cplusplus
 }

@@ -142,6 +142,18 @@ void check(const ts_verify_out& out, const ts_rows& rows) {
   check_optional(out.ranks, "ts_verify_out.ranks");
   check_optional(out.n_kept, "ts_verify_out.n_kept");
   check_optional(out.row_flags, "ts_verify_out.row_flags");
+  check_optional(out.n_bad_rows, "ts_verify_out.n_bad_rows");
+}
+
+ts_broadcast complete(ts_broadcast broadcast) {
+  if (broadcast.n_ranks <= 1) return {};
+  check_range(broadcast.rank, 0, broadcast.n_ranks - 1, "ts_broadcast.rank");
+  check_zero(broadcast.reserved, "ts_broadcast.reserved");
+  if ((broadcast.nccl_comm != nullptr) == (broadcast.callback != nullptr)) {
+    throw Error(TS_ERROR_INVALID_ARGUMENT, "ts_broadcast.nccl_comm and callback: %s",
+                broadcast.callback != nullptr ? "both are given, one is needed" : "both are NULL, one is needed");
+  }
+  return broadcast;
 }
 
 }  // namespace ts

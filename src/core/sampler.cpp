@@ -76,6 +76,7 @@ void Sampler::sample(const ts_rows& caller_rows, const ts_sample_out& out, ts_st
   if (rows.n_requests == 0) return;
   check_prepared(rows);
   backend_->sample({pool_, plan_, capturing_}, rows, out, stream);
+  if (broadcast_.on()) backend_->send(broadcast_, OutputArrays(out, rows), stream);
 }
 
 void Sampler::verify(const ts_rows& caller_rows, const ts_draft& caller_draft, const ts_verify_out& out,
@@ -86,6 +87,11 @@ void Sampler::verify(const ts_rows& caller_rows, const ts_draft& caller_draft, c
   if (rows.n_requests == 0) return;
   check_prepared(rows);
   backend_->verify({pool_, plan_, capturing_}, rows, draft, out, stream);
+  if (broadcast_.on()) backend_->send(broadcast_, OutputArrays(out, rows), stream);
+}
+
+void Sampler::set_broadcast(const ts_broadcast& broadcast) {
+  broadcast_ = backend_->make_broadcast(complete(broadcast));
 }
 
 void Sampler::prepare_capture(int32_t n_requests, int32_t rows_per_request, const char* variant) {

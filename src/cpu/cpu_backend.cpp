@@ -121,6 +121,14 @@ void CpuBackend::verify(const Step& step, const ts_rows& rows, const ts_draft& d
     }
     out.accept_length[request] = length;
   }
+  if (out.n_bad_rows != nullptr) *out.n_bad_rows += n_bad_rows;
+}
+
+Broadcast CpuBackend::make_broadcast(const ts_broadcast& broadcast) {
+  if (broadcast.nccl_comm != nullptr) {
+    throw Error(TS_ERROR_UNSUPPORTED, "ts_broadcast.nccl_comm: the CPU backend broadcasts through a callback only");
+  }
+  return Broadcast(broadcast);
 }
 
 }  // namespace ts

@@ -62,7 +62,18 @@ class CudaBackend final : public Backend {
     launch_verify(list,
                   {draft.candidates, draft.candidates_stride, rows.n_requests, rows.rows_per_request, out.predict,
                    out.accept_index, out.accept_length},
-                  picks_.as<RowPick>(), results, stream);
+                  picks_.as<RowPick>(), results);
+    run(list, capturing, stream);
+  }
+
+  Broadcast make_broadcast(const ts_broadcast& broadcast) override {
+    const DeviceScope scope(config_.device_ordinal);
+    return Broadcast(broadcast);
+  }
+
+  void send(const Broadcast& broadcast, const OutputArrays& arrays, ts_stream stream) override {
+    const DeviceScope scope(config_.device_ordinal);
+    broadcast.send(arrays, stream);
   }
 
  private:
@@ -126,6 +137,7 @@ class CudaBackend final : public Backend {
   }
 
   ts_config config_;
+  ProgrammaticLaunch programmatic_;
   int64_t target_blocks_;
   int64_t max_rows_;
   DeviceBuffer pool_;
@@ -134,10 +146,10 @@ class CudaBackend final : public Backend {
   DeviceBuffer slices_;
   DeviceBuffer lists_;
   SlotStaging staging_;
+  GraphCache graphs_;
 };
 
 }  // namespace
-  ProgrammaticLaunch programmatic_;
 
 std::unique_ptr<Backend> make_cuda_backend(const ts_config& config) {
   if (config.device_ordinal >= n_devices()) {
@@ -146,7 +158,6 @@ std::unique_ptr<Backend> make_cuda_backend(const ts_config& config) {
   }
   const DeviceScope scope(config.device_ordinal);
   int major = 0, minor = 0, n_sm = 0;
-  GraphCache graphs_;
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, config.device_ordinal), "compute capability");
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, config.device_ordinal), "compute capability");
   check(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, config.device_ordinal), "multiprocessors");

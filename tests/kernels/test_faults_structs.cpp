@@ -59,6 +59,7 @@ struct Good {
   ts_sample_out out{};
   ts_draft draft{};
   ts_verify_out verified{};
+  ts_broadcast broadcast{};  // off
 
   Good() {
     config.struct_size = sizeof(config);
@@ -85,7 +86,8 @@ struct Good {
     auto* bad_rows = reinterpret_cast<uint32_t*>(w + 56);
     out = {sizeof(out), 0, w, floats, w + 8, w + 16, flags, bad_rows};
     draft = {sizeof(draft), 0, candidates, 0};
-    verified = {sizeof(verified), 0, w, w + 24, w + 32, floats, w + 8, w + 16, flags};
+    verified = {sizeof(verified), 0, w, w + 24, w + 32, floats, w + 8, w + 16, flags, bad_rows};
+    broadcast.struct_size = sizeof(broadcast);
     REQUIRE(prepare(&step) == TS_OK);
   }
   ~Good() { ts_sampler_destroy(sampler); }
@@ -168,6 +170,9 @@ TEST_CASE("C10 every struct: too small, unknown bytes set and garbage sizes are 
                         [](Good& g, const ts_draft* draft) { return g.verify(&g.rows, draft, &g.verified); });
   check_sizes<ts_verify_out>("ts_verify_out", 64, &Good::verified,
                              [](Good& g, const ts_verify_out* out) { return g.verify(&g.rows, &g.draft, out); });
+  check_sizes<ts_broadcast>("ts_broadcast", 40, &Good::broadcast, [](Good& g, const ts_broadcast* broadcast) {
+    return ts_sampler_set_broadcast(g.sampler, broadcast);
+  });
 }
 
 TEST_CASE("C10 request params: struct sizes, one new request at a time") {
