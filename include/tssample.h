@@ -166,6 +166,8 @@ typedef struct ts_config {
  *                              prepare_step returns UNSUPPORTED for a step that the route cannot serve, having a
  *                              filter that the name lacks. "mixed+min_p" serves every step.
  *   TSSAMPLE_LOG_PLAN=1        prepare_step writes one line about each step's plan to stderr.
+ * In builds with CUDA, prepare_step, sample and verify are NVTX ranges ("tssample sample", ...) for the profiler that
+ * runs the process, if one does; it is looked for here (NVTX_INJECTION64_PATH, which profilers set).
  * Stream: none. Thread: any.
  * Errors: INVALID_ARGUMENT, STRUCT_SIZE, DEVICE, OUT_OF_MEMORY, CUDA. */
 TS_API ts_status ts_sampler_create(const ts_config* config, ts_sampler** out);

@@ -7,6 +7,7 @@
 #include "core/arguments.h"
 #include "core/devices.h"
 #include "core/error.h"
+#include "core/profiler_range.h"
 
 namespace ts {
 namespace {
@@ -19,9 +20,12 @@ Sampler::Sampler(const ts_config& config, const Environment& environment)
     : config_(complete(config)),
       environment_(environment),
       pool_(config_.n_slots, config_.max_requests, config_.vocab_size, config_.seed),
-      backend_(make_backend(config_)) {}
+      backend_(make_backend(config_)) {
+  find_profiler();
+}
 
 void Sampler::prepare_step(const ts_step& caller_step, ts_stream stream) {
+  const ProfilerRange range("tssample prepare_step");
   const ts_step step = complete(caller_step, config_);
   const StepNeeds needs = pool_.stage(step);
   Plan plan = select_plan(needs, step.n_requests, step.rows_per_request);
@@ -71,6 +75,7 @@ void Sampler::check_prepared(const ts_rows& rows) const {
 }
 
 void Sampler::sample(const ts_rows& caller_rows, const ts_sample_out& out, ts_stream stream) {
+  const ProfilerRange range("tssample sample");
   const ts_rows rows = complete(caller_rows, config_, plan_.rows_per_request);
   check(out, rows);
   if (rows.n_requests == 0) return;
@@ -81,6 +86,7 @@ void Sampler::sample(const ts_rows& caller_rows, const ts_sample_out& out, ts_st
 
 void Sampler::verify(const ts_rows& caller_rows, const ts_draft& caller_draft, const ts_verify_out& out,
                      ts_stream stream) {
+  const ProfilerRange range("tssample verify");
   const ts_rows rows = complete(caller_rows, config_, plan_.rows_per_request);
   const ts_draft draft = complete(caller_draft, rows);
   check(out, rows);
