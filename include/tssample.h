@@ -346,12 +346,12 @@ TS_API ts_status ts_sampler_verify(ts_sampler* sampler, const ts_rows* rows, con
 
 /* Engines that capture whole steps: capture sample and verify like any other work, once for each variant below, and
  * replay the graph that ts_sampler_step_variant names for the step just prepared. Parameters, slots and positions are
- * read from device memory at each replay. A step that is captured goes the way of its variant.
+ * read from device memory at each replay.
  *
  * Everybody else gets graphs of the sampler's own (CUDA backend): outside of captures, each sample and verify call is
  * one graph launch, kept by the shape of the call: variant, number of rows, element type of the logits, row width where
- * it changes the split of the rows, and whether logprobs, ranks or n_kept are wanted. All arrays may be others at each
- * call. The first call of a shape makes its graph, which allocates and takes some tens of microseconds on the host;
+ * it changes the split of the rows, and whether logprobs, ranks or n_kept are wanted. Steps then go the way of their
+ * variant, not of the narrower ts_sampler_step_route (unless that was forced). All arrays may be others at each call. The first call of a shape makes its graph, which allocates and takes some tens of microseconds on the host;
  * later ones do not. At most ts_config.max_graphs are kept; beyond that the one that was unused for the longest time is
  * freed, without waiting. To make them ahead, for each shape: ts_sampler_prepare_capture, then sample or verify with
  * any arrays that are large enough, then, after all, ts_sampler_reset_capture. Tokens are the same with and without

@@ -43,27 +43,25 @@ class CudaBackend final : public Backend {
 
   void sample(const Step& step, const ts_rows& rows, const ts_sample_out& out, ts_stream stream) override {
     const DeviceScope scope(config_.device_ordinal);
-    const bool capturing = is_capturing(stream);
     LaunchList list(programmatic_);
-    add_rows(list, rows, features_of(step, capturing),
+    add_rows(list, rows, features_of(step.plan),
              {out.tokens, out.logprobs, out.ranks, out.n_kept, out.row_flags, out.n_bad_rows});
-    run(list, capturing, stream);
+    run(list, stream);
   }
 
   void verify(const Step& step, const ts_rows& rows, const ts_draft& draft, const ts_verify_out& out,
               ts_stream stream) override {
     const DeviceScope scope(config_.device_ordinal);
-    const bool capturing = is_capturing(stream);
     LaunchList list(programmatic_);
     Outputs results{out.predict, out.logprobs, out.ranks, out.n_kept, out.row_flags, nullptr};
-    add_rows(list, rows, features_of(step, capturing), results);
+    add_rows(list, rows, features_of(step.plan), results);
     // Why only now: rows behind a chain's end do not count.
     results.n_bad_rows = out.n_bad_rows;
     launch_verify(list,
                   {draft.candidates, draft.candidates_stride, rows.n_requests, rows.rows_per_request, out.predict,
                    out.accept_index, out.accept_length},
                   picks_.as<RowPick>(), results);
-    run(list, capturing, stream);
+    run(list, stream);
   }
 
   Broadcast make_broadcast(const ts_broadcast& broadcast) override {
@@ -89,15 +87,14 @@ class CudaBackend final : public Backend {
     return n;
   }
 
-  // What the kernels look at. A graph serves all steps of its variant: the sampler's own so that those made ahead are
-  // the ones that later steps find, the caller's because ts_sampler_step_variant is the name it is kept under.
-  uint32_t features_of(const Step& step, bool capturing) const {
-    if (!step.plan.forced && (capturing || graphs_.enabled())) return variant_features(step.plan);
-    return step.plan.features();
+  // What the kernels look at. Why the variant's: so few graphs serve all steps, and those that were made ahead are the
+  // ones that steps find.
+  uint32_t features_of(const Plan& plan) const {
+    return graphs_.enabled() && !plan.forced ? variant_features(plan) : plan.features();
   }
 
-  void run(const LaunchList& list, bool capturing, cudaStream_t stream) {
-    if (graphs_.enabled() && !capturing) {
+  void run(const LaunchList& list, cudaStream_t stream) {
+    if (graphs_.enabled() && !is_capturing(stream)) {
       graphs_.launch(list, stream);
     } else {
       enqueue(list, stream);

@@ -36,7 +36,8 @@ bool same_nodes(const LaunchList& a, const LaunchList& b) {
   return true;
 }
 
-// Why: making a graph may allocate, which a capture that another thread has begun in global mode would refuse here.
+// Why: making a graph may allocate and evicting one may free, which captures in global mode refuse, here too if another
+// thread has begun one.
 class RelaxedCapture {
  public:
   RelaxedCapture() { check(cudaThreadExchangeStreamCaptureMode(&mode_), "cudaThreadExchangeStreamCaptureMode"); }
@@ -107,7 +108,6 @@ struct GraphCache::Graph {
 
  private:
   void make() {
-    const RelaxedCapture relaxed;
     check(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
     for (int32_t i = 0; i < list.size(); ++i) {
       void* arguments[kMaxArguments];
@@ -146,6 +146,7 @@ GraphCache::Graph& GraphCache::graph_for(const LaunchList& list) {
   for (size_t i = 0; i < hashes_.size(); ++i) {
     if (hashes_[i] == hash && same_nodes(graphs_[i]->list, list)) return *graphs_[i];
   }
+  const RelaxedCapture relaxed;
   auto graph = std::make_unique<Graph>(list);
   if (graphs_.size() < max_graphs_) {
     hashes_.push_back(hash);

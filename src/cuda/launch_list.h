@@ -29,13 +29,14 @@ struct LaunchShape {
 };
 
 struct Launch {
-  const char* name;
-  const void* function;
+  const char* name = nullptr;  // for error messages
+  const void* function = nullptr;
   LaunchShape shape;
   // May start before the kernel in front of it has ended; it waits by itself (cuda/programmatic.cuh).
-  bool programmatic;
-  int32_t n_arguments;
-  size_t n_bytes;
+  bool programmatic = false;
+  int32_t n_arguments = 0;
+  size_t n_bytes = 0;
+  // The first n_arguments, and the first n_bytes, have a value.
   size_t offsets[kMaxArguments];
   alignas(kArgumentAlignment) unsigned char bytes[kArgumentBytes];
 

@@ -22,9 +22,9 @@ size_t bytes_of_entry(int32_t capacity) {
 SlotStaging::SlotStaging(int32_t capacity, bool programmatic)
     : programmatic_(programmatic),
       entry_bytes_(bytes_of_entry(capacity)),
-      device_(entry_bytes_ * kStagingDepth),
       pinned_(entry_bytes_ * kStagingDepth),
-      copied_(sizeof(uint64_t) * kStagingDepth) {}
+      copied_(sizeof(uint64_t) * kStagingDepth),
+      device_(entry_bytes_ * kStagingDepth) {}
 
 void SlotStaging::write(const std::vector<int32_t>& slots, const std::vector<RequestState>& states, RequestState* pool,
                         bool capturing, cudaStream_t stream) {

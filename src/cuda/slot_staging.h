@@ -34,9 +34,9 @@ class SlotStaging {
 
   bool programmatic_;
   size_t entry_bytes_;
-  DeviceBuffer device_;
   PinnedBuffer pinned_;
   PinnedBuffer copied_;                  // uint64_t [kStagingDepth]: written by the device, read by the host
+  DeviceBuffer device_;                  // Why last: freed first, which waits for what is enqueued.
   uint64_t issued_[kStagingDepth] = {};  // what copied_ will hold when the entry is free
   uint64_t sequence_ = 0;
   size_t next_ = 0;
