@@ -113,6 +113,11 @@ TEST_CASE("a graph is made once for a shape and replayed with the arguments of e
     stream.run();
     CHECK(outs[0] == 1 + 1 + 10 + 3 * 1200);
     CHECK(outs[1] == 20 + 2200);
+    // Back to the arguments that the graph was made with: set again.
+    cache.launch(two_kernels(&outs[0], 1, &offsets[0]), stream.handle());
+    stream.run();
+    CHECK(outs[0] == 1 + 1 + 10 + 3 * 1200 + 1201);
+    CHECK(outs[1] == 20 + 2200);
     // Each part of a shape makes another graph.
     cache.launch(two_kernels(&outs[0], 1, &offsets[0], 2), stream.handle());
     cache.launch(two_kernels(&outs[0], 1, &offsets[0], 1, {false, false}), stream.handle());
