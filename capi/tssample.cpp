@@ -136,4 +136,11 @@ const char* ts_sampler_step_variant(const ts_sampler* sampler, int32_t call) {
   return sampler != nullptr ? ts::capture_variant_of(sampler->sampler.plan(), call) : nullptr;
 }
 
+ts_status ts_sampler_set_broadcast(ts_sampler* sampler, const ts_broadcast* broadcast) {
+  return ts::guarded([&] {
+    const ts_broadcast off{};
+    ts::deref(sampler).set_broadcast(broadcast != nullptr ? ts::read_struct(broadcast, "ts_broadcast") : off);
+  });
+}
+
 }  // extern "C"

@@ -4,7 +4,8 @@
  * The way through it, in the order an engine needs it:
  *   1. status codes and error messages        4. prepare_step: who is in this step
  *   2. capabilities, create, destroy          5. sample, and verify for drafted chains
- *   3. request parameters                     6. capture variants, for CUDA graphs
+ *   3. request parameters                     6. CUDA graphs: the caller's and the sampler's
+ *                                             7. broadcast, for tensor-parallel ranks
  *
  * Words used throughout
  *   request     one sequence being generated, named by a 64-bit id that the caller chooses.
@@ -26,11 +27,14 @@
  *                 output was written. (TS_ERROR_CUDA means that the device or its driver failed: what was
  *                 enqueued before it stays, and outputs are undefined.) No call aborts, exits, prints or throws.
  *   Stream        Work is ordered on the `stream` argument (a cudaStream_t; NULL is the default stream).
- *                 The CPU backend ignores it and has finished when the call returns.
+ *                 The CPU backend ignores it and has finished when the call returns. Calls on one sampler share
+ *                 its scratch memory: those on different streams are for the caller to order. No call waits for
+ *                 the device. Every call may be made inside a stream capture, the first of a process included.
  *   Thread        Different samplers are independent. One sampler: one call at a time, from any thread.
  *                 Functions without a sampler argument may be called from any thread at any time.
- *   Memory        Nothing is allocated after ts_sampler_create. Input arrays are read only during the
- *                 call (CPU) or until the stream has passed it (CUDA); none are kept.
+ *   Memory        Nothing is allocated after ts_sampler_create, but the sampler's own CUDA graphs (section 6;
+ *                 ts_config.max_graphs = -1 turns them off). Input arrays are read only during the call (CPU)
+ *                 or until the stream has passed it (CUDA); none are kept.
  *   Determinism   A token depends on the row's logits, mask, parameters, seed and position alone: never
  *                 on other rows, the batch size, the route, the backend or the machine. The rules, to
  *                 the bit, are in src/contract/.
@@ -70,7 +74,7 @@ enum {
   TS_ERROR_STRUCT_SIZE = 2,      /* struct_size is not one this library can read */
   TS_ERROR_NOT_PREPARED = 3,     /* sample or verify without the matching prepare_step */
   TS_ERROR_UNSUPPORTED = 4,      /* a valid request that this build, device or forced route cannot serve */
-  TS_ERROR_OUT_OF_MEMORY = 5,    /* host or device allocation failed (create only) */
+  TS_ERROR_OUT_OF_MEMORY = 5,    /* host or device allocation failed (create, and a new graph of the sampler's own) */
   TS_ERROR_DEVICE = 6,           /* the device asked for does not exist or is not in this build */
   TS_ERROR_CUDA = 7,             /* the CUDA runtime reported an error; the message has its text */
   TS_ERROR_INTERNAL = 8          /* a defect of this library; the message says where */
@@ -127,6 +131,17 @@ typedef struct ts_capabilities {
  * Stream: none. Thread: any. Errors: INVALID_ARGUMENT (out is NULL), STRUCT_SIZE. */
 TS_API ts_status ts_get_capabilities(ts_capabilities* out);
 
+/* ts_config.flags */
+enum {
+  /* Programmatic dependent launch after the kernel that produces the logits: the sampler's first kernel of a sample or
+   * verify call may start before the kernel in front of it on the stream has ended, and waits for that end before its
+   * first read or write of memory that the other could touch. The kernel in front need not know of it. Between the
+   * sampler's own kernels this is always done. A graph that the sampler owns starts only when all in front of it has
+   * ended, so the flag counts where calls are launched one by one: with max_graphs = -1, and inside the caller's
+   * capture. Ignored by the CPU backend and by GPUs below compute capability 9.0. */
+  TS_CONFIG_PROGRAMMATIC_LAUNCH = 1
+};
+
 /* Configuration of a sampler. Only vocab_size has no default. */
 typedef struct ts_config {
   uint32_t struct_size;
@@ -138,10 +153,12 @@ typedef struct ts_config {
   int32_t max_rows_per_request; /* most rows a request has in a step, 1..1024; 0: 8 */
   int32_t invalid_token;        /* returned for a row without a candidate, 0..vocab_size-1; 0: id 0 */
   uint64_t seed;                /* mixed with the request id into the seed of requests that bring none */
-  uint64_t flags;               /* none defined yet: must be 0 */
+  uint64_t flags;               /* TS_CONFIG_PROGRAMMATIC_LAUNCH or 0 */
+  int32_t max_graphs;           /* CUDA graphs that the sampler keeps, 1..4096; 0: 32; -1: none (section 6) */
+  int32_t reserved;             /* must be 0 */
 } ts_config;
 
-/* Creates a sampler and allocates everything it will ever use.
+/* Creates a sampler and allocates everything it will ever use, but its graphs.
  *   config   HOST, read.
  *   out      HOST, written: the new sampler, or NULL on error.
  * Environment, read here and only here:
@@ -149,6 +166,8 @@ typedef struct ts_config {
  *                              prepare_step returns UNSUPPORTED for a step that the route cannot serve, having a
  *                              filter that the name lacks. "mixed+min_p" serves every step.
  *   TSSAMPLE_LOG_PLAN=1        prepare_step writes one line about each step's plan to stderr.
+ * In builds with CUDA, prepare_step, sample and verify are NVTX ranges ("tssample sample", ...) for the profiler that
+ * runs the process, if one does; it is looked for here (NVTX_INJECTION64_PATH, which profilers set).
  * Stream: none. Thread: any.
  * Errors: INVALID_ARGUMENT, STRUCT_SIZE, DEVICE, OUT_OF_MEMORY, CUDA. */
 TS_API ts_status ts_sampler_create(const ts_config* config, ts_sampler** out);
@@ -209,7 +228,10 @@ typedef struct ts_step {
  * ignored, not an error: they cannot change during a request's life; to change them, release the slot first. Request
  * ids are the caller's choice, but a new request needs an id of its own.
  *   sampler  written.     step  HOST, read during the call.
- * Stream: slots are written in stream order. Thread: one call at a time per sampler.
+ * Stream: slots are written in stream order, with nothing enqueued when no request is new; never waits (CUDA: new
+ * owners go through a ring of pinned buffers, and as kernel parameters while the ring is busy). In a stream capture the
+ * new owners' states become part of the graph: each replay writes them again, so prepare steps outside of captures.
+ * Thread: one call at a time per sampler.
  * Errors: INVALID_ARGUMENT (names the array and the entry), STRUCT_SIZE, UNSUPPORTED (forced route), CUDA. */
 TS_API ts_status ts_sampler_prepare_step(ts_sampler* sampler, const ts_step* step, ts_stream stream);
 
@@ -263,13 +285,15 @@ enum {
 /* What sample writes. Arrays are DEVICE, [n_requests * rows_per_request]; NULL: not wanted. */
 typedef struct ts_sample_out {
   uint32_t struct_size;
-  uint32_t reserved;   /* must be 0 */
-  int32_t* tokens;     /* required: the sampled ids */
-  float* logprobs;     /* natural log of the token's probability under the row's masked logits, before temperature
+  uint32_t reserved;    /* must be 0 */
+  int32_t* tokens;      /* required: the sampled ids */
+  float* logprobs;      /* natural log of the token's probability under the row's masked logits, before temperature
                           and filters (temperature 1, all allowed ids). NaN for an EMPTY row */
-  int32_t* ranks;      /* 1 + number of allowed ids whose logit is strictly greater; 0 for an EMPTY row */
-  int32_t* n_kept;     /* ids that temperature and filters left to choose from; 1 if greedy, 0 if EMPTY */
-  uint32_t* row_flags; /* TS_ROW_*, 0 for an ordinary row */
+  int32_t* ranks;       /* 1 + number of allowed ids whose logit is strictly greater; 0 for an EMPTY row */
+  int32_t* n_kept;      /* ids that temperature and filters left to choose from; 1 if greedy, 0 if EMPTY */
+  uint32_t* row_flags;  /* TS_ROW_*, 0 for an ordinary row */
+  uint32_t* n_bad_rows; /* one word: the number of rows whose flags are not 0 (whether or not row_flags is wanted) is
+                           added to it, modulo 2^32. The caller clears it, and reads it when it likes */
 } ts_sample_out;
 
 /* Samples one token for every row.
@@ -278,7 +302,8 @@ typedef struct ts_sample_out {
  * Outputs must not overlap inputs or each other.
  * Stream: enqueues only (CUDA). Thread: one call at a time per sampler.
  * Errors: INVALID_ARGUMENT, STRUCT_SIZE, NOT_PREPARED (no step, more requests or other rows_per_request than prepared,
- * or, on the CPU backend, a slot that is not in the step), CUDA. */
+ * or, on the CPU backend, a slot that is not in the step), CUDA, OUT_OF_MEMORY (a new graph), and what a broadcast
+ * callback returns. */
 TS_API ts_status ts_sampler_sample(ts_sampler* sampler, const ts_rows* rows, const ts_sample_out* out,
                                    ts_stream stream);
 
@@ -306,6 +331,7 @@ typedef struct ts_verify_out {
   int32_t* ranks;         /* [rows], as in ts_sample_out; 0 after accept_length */
   int32_t* n_kept;        /* [rows], as in ts_sample_out; 0 after accept_length */
   uint32_t* row_flags;    /* [rows], as in ts_sample_out; 0 after accept_length */
+  uint32_t* n_bad_rows;   /* one word, as in ts_sample_out; rows after accept_length do not count */
 } ts_verify_out;
 
 /* Verifies a chain of drafted tokens per request by exact match: row j of a request is sampled exactly as
@@ -316,7 +342,20 @@ typedef struct ts_verify_out {
 TS_API ts_status ts_sampler_verify(ts_sampler* sampler, const ts_rows* rows, const ts_draft* draft,
                                    const ts_verify_out* out, ts_stream stream);
 
-/* ---- 6. Capture variants, for engines that keep CUDA graphs ---------------------------------------- */
+/* ---- 6. CUDA graphs: the caller's and the sampler's ------------------------------------------------ */
+
+/* Engines that capture whole steps: capture sample and verify like any other work, once for each variant below, and
+ * replay the graph that ts_sampler_step_variant names for the step just prepared. Parameters, slots and positions are
+ * read from device memory at each replay.
+ *
+ * Everybody else gets graphs of the sampler's own (CUDA backend): outside of captures, each sample and verify call is
+ * one graph launch, kept by the shape of the call: variant, number of rows, element type of the logits, row width where
+ * it changes the split of the rows, and whether logprobs, ranks or n_kept are wanted. Steps then go the way of their
+ * variant, not of the narrower ts_sampler_step_route (unless that was forced). All arrays may be others at each call. The first call of a shape makes its graph, which allocates and takes some tens of microseconds on the host;
+ * later ones do not. At most ts_config.max_graphs are kept; beyond that the one that was unused for the longest time is
+ * freed, without waiting. To make them ahead, for each shape: ts_sampler_prepare_capture, then sample or verify with
+ * any arrays that are large enough, then, after all, ts_sampler_reset_capture. Tokens are the same with and without
+ * graphs. */
 
 /* Which call a variant is for. */
 enum { TS_CALL_SAMPLE = 0, TS_CALL_VERIFY = 1 };
@@ -340,6 +379,39 @@ TS_API ts_status ts_sampler_reset_capture(ts_sampler* sampler, ts_stream stream)
 /* The variant that serves the step just prepared: the name to look the captured graph up by. Static;
  * NULL when sampler is NULL, no step (or an empty one) is prepared, or call is unknown. */
 TS_API const char* ts_sampler_step_variant(const ts_sampler* sampler, int32_t call);
+
+/* ---- 7. Broadcast, for tensor-parallel ranks ------------------------------------------------------- */
+
+/* Sends an array of rank 0 to the other ranks, in place: data (DEVICE, n_bytes) is read on rank 0 and written on the
+ * others, in the order of `stream`. user: ts_broadcast.user. Called with the sampler's device current; may only enqueue
+ * when the stream could be capturing. Returns TS_OK or an error of its choice. Must not call the same sampler. */
+typedef ts_status (*ts_broadcast_callback)(void* user, void* data, size_t n_bytes, ts_stream stream);
+
+/* How outputs travel from rank 0. Exactly one of nccl_comm and callback is given. */
+typedef struct ts_broadcast {
+  uint32_t struct_size;
+  int32_t n_ranks;   /* <= 1: off, and the fields below are not looked at */
+  int32_t rank;      /* this sampler's, 0..n_ranks-1 */
+  uint32_t reserved; /* must be 0 */
+  void* nccl_comm;   /* ncclComm_t of n_ranks ranks, this one being `rank`, on the sampler's GPU. The caller keeps it */
+  ts_broadcast_callback callback;
+  void* user; /* for the callback; may be NULL */
+} ts_broadcast;
+
+/* Makes all later sample and verify calls of this sampler agree with rank 0's: after a call's own work, each array that
+ * it was asked for (tokens or predict, accept_index, accept_length, logprobs, ranks, n_kept, row_flags, in this order;
+ * not n_bad_rows) is broadcast in place from rank 0, in stream order on the call's stream. All ranks must make the same
+ * calls with the same n_requests, rows_per_request and outputs. Safe in stream captures as far as NCCL or the callback
+ * are. With one rank nothing is done.
+ *   broadcast   HOST, read; NULL: off (also the state after create).
+ * nccl_comm: the arrays of a call are one NCCL group. libnccl.so.2 is looked for here, at run time: the one that the
+ * process has loaded, or else the loader's. CUDA backend only; the callback works on both.
+ * When NCCL or the callback fails, sample and verify return TS_ERROR_CUDA or the callback's status; their own work has
+ * been enqueued by then and the outputs are undefined.
+ * Stream: none. Thread: one call at a time per sampler.
+ * Errors: INVALID_ARGUMENT (also a communicator of other size or rank), STRUCT_SIZE, UNSUPPORTED (nccl_comm on the CPU
+ * backend, or no libnccl.so.2), CUDA (NCCL). */
+TS_API ts_status ts_sampler_set_broadcast(ts_sampler* sampler, const ts_broadcast* broadcast);
 
 #ifdef __cplusplus
 }

@@ -20,6 +20,11 @@ part build        build dev
 part unit         in_build dev unit_tests
 part kernels      in_build dev kernel_tests
 part stats        in_build dev stats_tests
+if [ -f build/dev/tests/cuda_host_tests ]; then
+  part cuda-host  in_build dev cuda_host_tests
+else
+  echo "cuda-host: skipped, no CUDA headers"
+fi
 part c99          in_build dev c99_api
 part exports      sh tests/capi/check_exports.sh build/dev/libtssample.so
 part old-cpu      sh tests/capi/check_baseline.sh build/dev/libtssample.so

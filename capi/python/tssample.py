@@ -21,12 +21,12 @@ from array import array
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional
 
-from tssample_c import (ABI_VERSION, BF16, CALL_SAMPLE, CALL_VERIFY, DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA,
-                        ERROR_CUDA, ERROR_DEVICE, ERROR_INTERNAL, ERROR_INVALID_ARGUMENT, ERROR_NOT_PREPARED,
-                        ERROR_OUT_OF_MEMORY, ERROR_STRUCT_SIZE, ERROR_UNSUPPORTED, FP16, FP32, INT32, INT64, MAX_VOCAB,
-                        OK, PARAMS_SEEDED, ROW_EMPTY, ROW_INF, ROW_NAN, Capabilities, Library, TsError, call_number,
-                        load)  # noqa: F401
-from tssample_c import Config, Draft, Params, Rows, SampleOut, Step, VerifyOut
+from tssample_c import (ABI_VERSION, BF16, CALL_SAMPLE, CALL_VERIFY, CONFIG_PROGRAMMATIC_LAUNCH, DEVICE_AUTO,
+                        DEVICE_CPU, DEVICE_CUDA, ERROR_CUDA, ERROR_DEVICE, ERROR_INTERNAL, ERROR_INVALID_ARGUMENT,
+                        ERROR_NOT_PREPARED, ERROR_OUT_OF_MEMORY, ERROR_STRUCT_SIZE, ERROR_UNSUPPORTED, FP16, FP32,
+                        INT32, INT64, MAX_VOCAB, OK, PARAMS_SEEDED, ROW_EMPTY, ROW_INF, ROW_NAN, Capabilities, Library,
+                        TsError, call_number, load)  # noqa: F401
+from tssample_c import Broadcast, BroadcastCallback, Config, Draft, Params, Rows, SampleOut, Step, VerifyOut
 from tssample_memory import Pointer, host_list, memory
 
 
@@ -96,7 +96,7 @@ class Sampler:
     _handle = None
 
     def __init__(self, vocab_size, *, device="auto", n_slots=0, max_requests=0, max_rows_per_request=0,
-                 invalid_token=0, seed=0, library=None):
+                 invalid_token=0, seed=0, programmatic_launch=False, max_graphs=0, library=None):
         kind, _, ordinal = str(device).partition(":")
         if kind not in ("auto", "cpu", "cuda") or (":" in str(device) and not (kind == "cuda" and ordinal.isdecimal())):
             raise ValueError(f'device: "auto", "cpu", "cuda" or "cuda:N", not {device!r}')
@@ -107,7 +107,9 @@ class Sampler:
                          device_ordinal=_int32("device", ordinal and int(ordinal) or 0),
                          n_slots=_int32("n_slots", n_slots), max_requests=_int32("max_requests", max_requests),
                          max_rows_per_request=_int32("max_rows_per_request", max_rows_per_request),
-                         invalid_token=_int32("invalid_token", invalid_token), seed=_uint64("seed", seed))
+                         invalid_token=_int32("invalid_token", invalid_token), seed=_uint64("seed", seed),
+                         flags=CONFIG_PROGRAMMATIC_LAUNCH if programmatic_launch else 0,
+                         max_graphs=_int32("max_graphs", max_graphs))
         handle = ctypes.c_void_p()
         self.library.check(self._c.ts_sampler_create(ctypes.byref(config), ctypes.byref(handle)))
         self._handle = handle
@@ -115,6 +117,7 @@ class Sampler:
         self._rows_per_request = 1
         self._step, self._rows, self._draft = Step(), Rows(), Draft()
         self._sample_out, self._verify_out = SampleOut(), VerifyOut()
+        self._broadcast, self._broadcast_errors = None, []
 
     @property
     def device(self):
@@ -196,9 +199,41 @@ class Sampler:
     def reset_capture(self, stream=0):
         self.library.check(self._c.ts_sampler_reset_capture(self._open(), stream))
 
+    # ---- Tensor-parallel agreement
+    def set_broadcast(self, n_ranks=1, rank=0, *, callback=None, nccl_comm=None):
+        """Sends the results of all later calls from rank 0 to the others; set_broadcast() turns it off.
+
+        callback    called as callback(address, n_bytes, stream) for each array, to read or to write it in place; what
+                    it raises comes out of sample or verify.
+        nccl_comm   address of an ncclComm_t.
+        """
+        handle, errors = self._open(), self._broadcast_errors
+
+        def guarded(_, address, n_bytes, stream):
+            try:
+                callback(address, n_bytes, stream or 0)
+                return OK
+            except BaseException as error:  # not through C
+                errors.append(error)
+                return ERROR_INTERNAL
+
+        broadcast = Broadcast(n_ranks=_int32("n_ranks", n_ranks), rank=_int32("rank", rank),
+                              nccl_comm=None if nccl_comm is None else _uint64("nccl_comm", nccl_comm))
+        if callback is not None:
+            if not callable(callback):
+                raise TypeError(f"callback: a function, not {type(callback).__name__}")
+            broadcast.callback = BroadcastCallback(guarded)
+        self.library.check(self._c.ts_sampler_set_broadcast(handle, ctypes.byref(broadcast)))
+        self._broadcast = broadcast  # alive as long as the sampler may call it
+
+    def _check_call(self, status):
+        if self._broadcast_errors:
+            raise self._broadcast_errors.pop()
+        self.library.check(status)
+
     # ---- Calls
     def sample(self, logits, slots, *, positions=None, allow_mask=None, n_valid=0, vocab=0, dtype=None,
-               rows_per_request=0, want=(), out=None, stream=0):
+               rows_per_request=0, want=(), out=None, n_bad_rows=None, stream=0):
         """Samples a token for every row of the requests in `slots`; returns a SampleResult.
 
         logits   [rows, vocab] or [requests, rows_per_request, vocab], any row stride; or flat, packed, with rows of
@@ -207,17 +242,18 @@ class Sampler:
         want     names of the results wanted beside tokens, allocated as array.array: "logprobs", "ranks", "n_kept",
                  "row_flags". On a GPU give `out` instead.
         out      SampleResult of buffers to write, at least one entry a row.
+        n_bad_rows   buffer of one uint32, to which the number of rows with flags is added.
         """
         handle = self._open()
         n, rows, keep = self._fill_rows(logits, slots, positions, allow_mask, n_valid, vocab, dtype, rows_per_request)
-        out, writes = self._fill_out(SampleResult, self._sample_out, out, want, n, rows)
-        self.library.check(self._c.ts_sampler_sample(handle, ctypes.byref(self._rows), ctypes.byref(self._sample_out),
-                                                     stream))
+        out, writes = self._fill_out(SampleResult, self._sample_out, out, want, n_bad_rows, n, rows)
+        self._check_call(self._c.ts_sampler_sample(handle, ctypes.byref(self._rows), ctypes.byref(self._sample_out),
+                                                   stream))
         del keep, writes  # held until here: the call has read and written them
         return out
 
     def verify(self, logits, slots, candidates, *, positions=None, allow_mask=None, n_valid=0, vocab=0, dtype=None,
-               rows_per_request=0, want=(), out=None, stream=0):
+               rows_per_request=0, want=(), out=None, n_bad_rows=None, stream=0):
         """Judges drafted chains; returns a VerifyResult.
 
         candidates   int32 [requests, rows_per_request]: the last committed token, then the drafts. Others: as sample.
@@ -226,9 +262,9 @@ class Sampler:
         n, rows, keep = self._fill_rows(logits, slots, positions, allow_mask, n_valid, vocab, dtype, rows_per_request)
         table = memory("candidates", candidates, self._on_cuda, "i", (("i4",), "int32"))
         self._draft.candidates, _, self._draft.candidates_stride = table.matrix(n, rows // n if n else 1)
-        out, writes = self._fill_out(VerifyResult, self._verify_out, out, want, n, rows)
-        self.library.check(self._c.ts_sampler_verify(handle, ctypes.byref(self._rows), ctypes.byref(self._draft),
-                                                     ctypes.byref(self._verify_out), stream))
+        out, writes = self._fill_out(VerifyResult, self._verify_out, out, want, n_bad_rows, n, rows)
+        self._check_call(self._c.ts_sampler_verify(handle, ctypes.byref(self._rows), ctypes.byref(self._draft),
+                                                   ctypes.byref(self._verify_out), stream))
         del keep, writes
         return out
 
@@ -260,7 +296,7 @@ class Sampler:
             c.allow_mask, c.mask_words, c.mask_stride = allow_mask.matrix(rows, 0, (c.vocab + 31) // 32)
         return n, rows, (logits, slots, positions, allow_mask)
 
-    def _fill_out(self, result, struct, out, want, n, rows):
+    def _fill_out(self, result, struct, out, want, n_bad_rows, n, rows):
         """Fills an output struct with the buffers of `out`, or with new ones."""
         if out is None:
             if self._on_cuda:
@@ -281,6 +317,11 @@ class Sampler:
                 address = m.room(n if name == "accept_length" else rows)
                 held.append(m)
             setattr(struct, name, address)
+        struct.n_bad_rows = None
+        if n_bad_rows is not None:
+            counter = memory("n_bad_rows", n_bad_rows, self._on_cuda, None, (("u4",), "uint32"), writable=True)
+            struct.n_bad_rows = counter.room(1)
+            held.append(counter)
         return out, held
 
 

@@ -13,6 +13,7 @@ DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA = range(3)
 FP32, BF16, FP16 = range(3)
 INT32, INT64 = range(2)
 MAX_VOCAB = 4194303
+CONFIG_PROGRAMMATIC_LAUNCH = 1
 PARAMS_SEEDED = 1
 ROW_NAN, ROW_INF, ROW_EMPTY = 1, 2, 4
 CALL_SAMPLE, CALL_VERIFY = range(2)
@@ -34,7 +35,7 @@ _Capabilities = _struct("ts_capabilities", ("devices", _u32), ("n_cuda_devices",
                         ("logits_types", _u32), ("index_types", _u32), ("max_vocab", _i32), ("abi_version", _i32))
 Config = _struct("ts_config", ("device", _i32), ("device_ordinal", _i32), ("vocab_size", _i32), ("n_slots", _i32),
                   ("max_requests", _i32), ("max_rows_per_request", _i32), ("invalid_token", _i32), ("seed", _u64),
-                  ("flags", _u64))
+                  ("flags", _u64), ("max_graphs", _i32), ("reserved", _i32))
 Params = _struct("ts_request_params", ("flags", _u32), ("seed", _u64), ("temperature", _f32), ("top_k", _i32),
                   ("top_p", _f32), ("min_p", _f32))
 Step = _struct("ts_step", ("n_requests", _i32), ("rows_per_request", _i32), ("slots_type", _i32),
@@ -44,11 +45,14 @@ Rows = _struct("ts_rows", ("n_requests", _i32), ("rows_per_request", _i32), ("vo
                 ("positions_type", _i32), ("positions", _ptr), ("allow_mask", _ptr), ("mask_words", _i32),
                 ("reserved", _i32), ("mask_stride", _i64))
 SampleOut = _struct("ts_sample_out", ("reserved", _u32), ("tokens", _ptr), ("logprobs", _ptr), ("ranks", _ptr),
-                     ("n_kept", _ptr), ("row_flags", _ptr))
+                     ("n_kept", _ptr), ("row_flags", _ptr), ("n_bad_rows", _ptr))
 Draft = _struct("ts_draft", ("reserved", _u32), ("candidates", _ptr), ("candidates_stride", _i64))
 VerifyOut = _struct("ts_verify_out", ("reserved", _u32), ("predict", _ptr), ("accept_index", _ptr),
                      ("accept_length", _ptr), ("logprobs", _ptr), ("ranks", _ptr), ("n_kept", _ptr),
-                     ("row_flags", _ptr))
+                     ("row_flags", _ptr), ("n_bad_rows", _ptr))
+BroadcastCallback = ctypes.CFUNCTYPE(_i32, _ptr, _ptr, ctypes.c_size_t, _ptr)  # user, data, n_bytes, stream
+Broadcast = _struct("ts_broadcast", ("n_ranks", _i32), ("rank", _i32), ("reserved", _u32), ("nccl_comm", _ptr),
+                    ("callback", BroadcastCallback), ("user", _ptr))
 
 _FUNCTIONS = {  # name: (result, arguments)
     "ts_status_string": (_text, [_i32]),
@@ -69,6 +73,7 @@ _FUNCTIONS = {  # name: (result, arguments)
     "ts_sampler_prepare_capture": (_i32, [_ptr, _i32, _i32, _text, _ptr]),
     "ts_sampler_reset_capture": (_i32, [_ptr, _ptr]),
     "ts_sampler_step_variant": (_text, [_ptr, _i32]),
+    "ts_sampler_set_broadcast": (_i32, [_ptr, _ptr]),
 }
 
 

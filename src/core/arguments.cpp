@@ -9,6 +9,7 @@ namespace {
 
 constexpr int32_t kMaxSlots = 1 << 24;
 constexpr int32_t kMaxRowsPerRequest = 1024;
+constexpr int32_t kMaxGraphs = 4096;
 constexpr int64_t kMaxStride = int64_t{1} << 40;
 
 template <class T>
@@ -64,7 +65,13 @@ ts_config complete(ts_config config) {
   check_range(int64_t{config.max_requests} * config.max_rows_per_request, 1, INT32_MAX,
               "ts_config.max_requests * max_rows_per_request");
   check_range(config.invalid_token, 0, config.vocab_size - 1, "ts_config.invalid_token");
-  check_zero(config.flags, "ts_config.flags");
+  if ((config.flags & ~uint64_t{TS_CONFIG_PROGRAMMATIC_LAUNCH}) != 0) {
+    throw Error(TS_ERROR_INVALID_ARGUMENT, "ts_config.flags = 0x%llx: only TS_CONFIG_PROGRAMMATIC_LAUNCH is defined",
+                static_cast<unsigned long long>(config.flags));
+  }
+  default_to(config.max_graphs, 32);
+  check_range(config.max_graphs, -1, kMaxGraphs, "ts_config.max_graphs");
+  check_zero(static_cast<uint32_t>(config.reserved), "ts_config.reserved");
   return config;
 }
 
@@ -122,6 +129,7 @@ void check(const ts_sample_out& out, const ts_rows& rows) {
   check_optional(out.ranks, "ts_sample_out.ranks");
   check_optional(out.n_kept, "ts_sample_out.n_kept");
   check_optional(out.row_flags, "ts_sample_out.row_flags");
+  check_optional(out.n_bad_rows, "ts_sample_out.n_bad_rows");
 }
 
 void check(const ts_verify_out& out, const ts_rows& rows) {
@@ -134,6 +142,18 @@ void check(const ts_verify_out& out, const ts_rows& rows) {
   check_optional(out.ranks, "ts_verify_out.ranks");
   check_optional(out.n_kept, "ts_verify_out.n_kept");
   check_optional(out.row_flags, "ts_verify_out.row_flags");
+  check_optional(out.n_bad_rows, "ts_verify_out.n_bad_rows");
+}
+
+ts_broadcast complete(ts_broadcast broadcast) {
+  if (broadcast.n_ranks <= 1) return {};
+  check_range(broadcast.rank, 0, broadcast.n_ranks - 1, "ts_broadcast.rank");
+  check_zero(broadcast.reserved, "ts_broadcast.reserved");
+  if ((broadcast.nccl_comm != nullptr) == (broadcast.callback != nullptr)) {
+    throw Error(TS_ERROR_INVALID_ARGUMENT, "ts_broadcast.nccl_comm and callback: %s",
+                broadcast.callback != nullptr ? "both are given, one is needed" : "both are NULL, one is needed");
+  }
+  return broadcast;
 }
 
 }  // namespace ts

@@ -12,6 +12,8 @@ ts_step complete(ts_step step, const ts_config& config);
 // prepared_rows: rows_per_request of the prepared step, 0 if there is none.
 ts_rows complete(ts_rows rows, const ts_config& config, int32_t prepared_rows);
 ts_draft complete(ts_draft draft, const ts_rows& rows);
+// n_ranks 0 in the result: off.
+ts_broadcast complete(ts_broadcast broadcast);
 void check(const ts_sample_out& out, const ts_rows& rows);
 void check(const ts_verify_out& out, const ts_rows& rows);
 

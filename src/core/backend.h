@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/broadcast.h"
 #include "core/plan.h"
 #include "core/request_state.h"
 #include "tssample.h"
@@ -32,6 +33,11 @@ class Backend {
   virtual void sample(const Step& step, const ts_rows& rows, const ts_sample_out& out, ts_stream stream) = 0;
   virtual void verify(const Step& step, const ts_rows& rows, const ts_draft& draft, const ts_verify_out& out,
                       ts_stream stream) = 0;
+
+  // A broadcast that this backend can do. Throws Error.
+  virtual Broadcast make_broadcast(const ts_broadcast& broadcast) = 0;
+  // Sends outputs of the call just enqueued, with the backend's device current.
+  virtual void send(const Broadcast& broadcast, const OutputArrays& arrays, ts_stream stream) = 0;
 };
 
 }  // namespace ts

@@ -45,6 +45,18 @@ constexpr int32_t kVariantCount = sizeof(kVariants) / sizeof(kVariants[0]);
 
 const RouteRow& row_of(Route route) { return kRoutes[static_cast<int>(route)]; }
 
+// The variant that serves a plan with a route.
+const VariantRow& variant_of(const Plan& plan) {
+  // Why: a greedy row of the plain variant skips the noise, so greedy steps need no variant of their own.
+  const Route route = plan.route == Route::kGreedy ? Route::kPlain : plan.route;
+  if (!plan.min_p) {
+    for (const VariantRow& row : kVariants) {
+      if (row.route == route && !row.min_p) return row;
+    }
+  }
+  return kVariants[0];
+}
+
 bool known_call(int32_t call) { return call == TS_CALL_SAMPLE || call == TS_CALL_VERIFY; }
 
 }  // namespace
@@ -127,14 +139,15 @@ const char* capture_variant_name(int32_t call, int32_t index) {
 
 const char* capture_variant_of(const Plan& plan, int32_t call) {
   if (!known_call(call) || plan.route == Route::kNone) return nullptr;
-  // Why: a greedy row of the plain variant skips the noise, so greedy steps need no variant of their own.
-  const Route route = plan.route == Route::kGreedy ? Route::kPlain : plan.route;
-  if (!plan.min_p) {
-    for (const VariantRow& row : kVariants) {
-      if (row.route == route && !row.min_p) return row.names[call];
-    }
-  }
-  return kVariants[0].names[call];
+  return variant_of(plan).names[call];
+}
+
+Plan variant_plan(Plan plan) {
+  if (plan.route == Route::kNone) return plan;
+  const VariantRow& variant = variant_of(plan);
+  plan.route = variant.route;
+  plan.min_p = variant.min_p;
+  return plan;
 }
 
 bool plan_of_variant(const char* variant, int32_t n_requests, int32_t rows_per_request, Plan& plan) {

@@ -27,6 +27,7 @@ struct StepNeeds {
 struct Plan {
   Route route = Route::kNone;
   bool min_p = false;
+  bool forced = false;  // by the environment, not chosen by needs
   int32_t n_requests = 0;
   int32_t rows_per_request = 0;
   StepNeeds needs;
@@ -55,6 +56,9 @@ const char* capture_variant_name(int32_t call, int32_t index);
 
 // The variant that serves a plan; nullptr for an empty plan or unknown call.
 const char* capture_variant_of(const Plan& plan, int32_t call);
+
+// The same step on the way of the variant that serves it, which has at least the plan's features.
+Plan variant_plan(Plan plan);
 
 // The plan that a variant captures (names of both calls); false if there is no such variant.
 bool plan_of_variant(const char* variant, int32_t n_requests, int32_t rows_per_request, Plan& plan);

@@ -7,6 +7,7 @@
 #include "core/arguments.h"
 #include "core/devices.h"
 #include "core/error.h"
+#include "core/profiler_range.h"
 
 namespace ts {
 namespace {
@@ -19,9 +20,12 @@ Sampler::Sampler(const ts_config& config, const Environment& environment)
     : config_(complete(config)),
       environment_(environment),
       pool_(config_.n_slots, config_.max_requests, config_.vocab_size, config_.seed),
-      backend_(make_backend(config_)) {}
+      backend_(make_backend(config_)) {
+  find_profiler();
+}
 
 void Sampler::prepare_step(const ts_step& caller_step, ts_stream stream) {
+  const ProfilerRange range("tssample prepare_step");
   const ts_step step = complete(caller_step, config_);
   const StepNeeds needs = pool_.stage(step);
   Plan plan = select_plan(needs, step.n_requests, step.rows_per_request);
@@ -29,6 +33,7 @@ void Sampler::prepare_step(const ts_step& caller_step, ts_stream stream) {
     const char* selected = route_name(plan.route, plan.min_p);
     plan.route = environment_.forced_route;
     plan.min_p = environment_.forced_min_p;
+    plan.forced = true;
     if (!plan.serves(needs.bits)) {
       throw Error(TS_ERROR_UNSUPPORTED, "TSSAMPLE_FORCE_ROUTE = %s cannot serve this step, which takes %s",
                   route_name(plan.route, plan.min_p), selected);
@@ -70,21 +75,29 @@ void Sampler::check_prepared(const ts_rows& rows) const {
 }
 
 void Sampler::sample(const ts_rows& caller_rows, const ts_sample_out& out, ts_stream stream) {
+  const ProfilerRange range("tssample sample");
   const ts_rows rows = complete(caller_rows, config_, plan_.rows_per_request);
   check(out, rows);
   if (rows.n_requests == 0) return;
   check_prepared(rows);
   backend_->sample({pool_, plan_, capturing_}, rows, out, stream);
+  if (broadcast_.on()) backend_->send(broadcast_, OutputArrays(out, rows), stream);
 }
 
 void Sampler::verify(const ts_rows& caller_rows, const ts_draft& caller_draft, const ts_verify_out& out,
                      ts_stream stream) {
+  const ProfilerRange range("tssample verify");
   const ts_rows rows = complete(caller_rows, config_, plan_.rows_per_request);
   const ts_draft draft = complete(caller_draft, rows);
   check(out, rows);
   if (rows.n_requests == 0) return;
   check_prepared(rows);
   backend_->verify({pool_, plan_, capturing_}, rows, draft, out, stream);
+  if (broadcast_.on()) backend_->send(broadcast_, OutputArrays(out, rows), stream);
+}
+
+void Sampler::set_broadcast(const ts_broadcast& broadcast) {
+  broadcast_ = backend_->make_broadcast(complete(broadcast));
 }
 
 void Sampler::prepare_capture(int32_t n_requests, int32_t rows_per_request, const char* variant) {

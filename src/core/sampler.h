@@ -21,6 +21,7 @@ class Sampler {
   void verify(const ts_rows& rows, const ts_draft& draft, const ts_verify_out& out, ts_stream stream);
   void prepare_capture(int32_t n_requests, int32_t rows_per_request, const char* variant);
   void reset_capture() { forget_step(); }
+  void set_broadcast(const ts_broadcast& broadcast);
 
   int32_t device() const { return backend_->device(); }
   const Plan& plan() const { return plan_; }
@@ -33,6 +34,7 @@ class Sampler {
   Environment environment_;
   Pool pool_;
   std::unique_ptr<Backend> backend_;
+  Broadcast broadcast_;
   Plan plan_;
   bool capturing_ = false;
 };

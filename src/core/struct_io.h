@@ -14,6 +14,10 @@ namespace ts {
 template <class T>
 struct FirstSize;
 template <>
+struct FirstSize<ts_broadcast> {
+  static constexpr uint32_t value = 40;
+};
+template <>
 struct FirstSize<ts_capabilities> {
   static constexpr uint32_t value = 32;
 };

@@ -77,6 +77,7 @@ CpuBackend::RowResult CpuBackend::sample_row(const Step& step, const ts_rows& ro
 void CpuBackend::sample(const Step& step, const ts_rows& rows, const ts_sample_out& out, ts_stream) {
   check_requests(step, rows);
   const Wanted wanted{out.logprobs != nullptr, out.ranks != nullptr, out.n_kept != nullptr};
+  uint32_t n_bad_rows = 0;
   for (int32_t request = 0; request < rows.n_requests; ++request) {
     for (int32_t j = 0; j < rows.rows_per_request; ++j) {
       const RowResult result = sample_row(step, rows, request, j, wanted);
@@ -86,14 +87,17 @@ void CpuBackend::sample(const Step& step, const ts_rows& rows, const ts_sample_o
       if (out.ranks != nullptr) out.ranks[i] = result.rank;
       if (out.n_kept != nullptr) out.n_kept[i] = result.n_kept;
       if (out.row_flags != nullptr) out.row_flags[i] = result.flags;
+      n_bad_rows += result.flags != 0 ? 1u : 0u;
     }
   }
+  if (out.n_bad_rows != nullptr) *out.n_bad_rows += n_bad_rows;
 }
 
 void CpuBackend::verify(const Step& step, const ts_rows& rows, const ts_draft& draft, const ts_verify_out& out,
                         ts_stream) {
   check_requests(step, rows);
   const Wanted wanted{out.logprobs != nullptr, out.ranks != nullptr, out.n_kept != nullptr};
+  uint32_t n_bad_rows = 0;
   for (int32_t request = 0; request < rows.n_requests; ++request) {
     const int32_t* candidates = draft.candidates + request * draft.candidates_stride;
     int32_t length = 0;
@@ -111,11 +115,20 @@ void CpuBackend::verify(const Step& step, const ts_rows& rows, const ts_draft& d
       if (out.ranks != nullptr) out.ranks[i] = result.rank;
       if (out.n_kept != nullptr) out.n_kept[i] = result.n_kept;
       if (out.row_flags != nullptr) out.row_flags[i] = result.flags;
+      n_bad_rows += result.flags != 0 ? 1u : 0u;
       open = open && j + 1 < rows.rows_per_request && (result.flags & kRowEmpty) == 0 &&
              candidates[j + 1] == static_cast<int32_t>(result.token);
     }
     out.accept_length[request] = length;
   }
+  if (out.n_bad_rows != nullptr) *out.n_bad_rows += n_bad_rows;
+}
+
+Broadcast CpuBackend::make_broadcast(const ts_broadcast& broadcast) {
+  if (broadcast.nccl_comm != nullptr) {
+    throw Error(TS_ERROR_UNSUPPORTED, "ts_broadcast.nccl_comm: the CPU backend broadcasts through a callback only");
+  }
+  return Broadcast(broadcast);
 }
 
 }  // namespace ts

@@ -19,6 +19,10 @@ class CpuBackend final : public Backend {
   void sample(const Step& step, const ts_rows& rows, const ts_sample_out& out, ts_stream stream) override;
   void verify(const Step& step, const ts_rows& rows, const ts_draft& draft, const ts_verify_out& out,
               ts_stream stream) override;
+  Broadcast make_broadcast(const ts_broadcast& broadcast) override;
+  void send(const Broadcast& broadcast, const OutputArrays& arrays, ts_stream stream) override {
+    broadcast.send(arrays, stream);
+  }
 
  private:
   // The answers of one row; the last three only where asked for.

@@ -82,6 +82,7 @@ struct Outputs {
   int32_t* ranks;
   int32_t* n_kept;
   uint32_t* row_flags;
+  uint32_t* n_bad_rows;  // one word: the rows with flags are added to it
 };
 
 constexpr int32_t kMaxSlices = 32;

@@ -3,67 +3,25 @@
 #include "cuda/cuda_backend.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
 #include "cuda/chains.h"
 #include "cuda/device.h"
+#include "cuda/graph_cache.h"
 #include "cuda/launch.h"
+#include "cuda/slot_staging.h"
 #include "cuda/tuning.h"
 
 namespace ts::cuda {
 namespace {
 
-// New owners on their way to the device. Why a ring: a step must not overwrite what an earlier copy still reads.
-class SlotStaging {
- public:
-  explicit SlotStaging(int32_t capacity)
-      : states_bytes_(static_cast<size_t>(capacity) * sizeof(RequestState)),
-        bytes_(states_bytes_ + static_cast<size_t>(capacity) * sizeof(int32_t)),
-        device_(bytes_ * kDepth) {
-    check(cudaMallocHost(&pinned_, bytes_ * kDepth), "cudaMallocHost");
-    for (cudaEvent_t& event : events_)
-      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
-  }
-  ~SlotStaging() {
-    for (cudaEvent_t event : events_) cudaEventDestroy(event);
-    cudaFreeHost(pinned_);
-  }
-
-  void write(const std::vector<int32_t>& slots, const std::vector<RequestState>& states, RequestState* pool,
-             cudaStream_t stream) {
-    const size_t n = slots.size();
-    cudaEvent_t event = events_[next_];
-    // Waits only when kDepth steps with new owners are still under way.
-    check(cudaEventSynchronize(event), "cudaEventSynchronize");
-    unsigned char* host = static_cast<unsigned char*>(pinned_) + next_ * bytes_;
-    unsigned char* device = device_.as<unsigned char>() + next_ * bytes_;
-    std::memcpy(host, states.data(), n * sizeof(RequestState));
-    std::memcpy(host + n * sizeof(RequestState), slots.data(), n * sizeof(int32_t));
-    check(cudaMemcpyAsync(device, host, n * (sizeof(RequestState) + sizeof(int32_t)), cudaMemcpyHostToDevice, stream),
-          "copy of new owners");
-    launch_write_slots(reinterpret_cast<const int32_t*>(device + n * sizeof(RequestState)),
-                       reinterpret_cast<const RequestState*>(device), static_cast<int32_t>(n), pool, stream);
-    check(cudaEventRecord(event, stream), "cudaEventRecord");
-    next_ = (next_ + 1) % kDepth;
-  }
-
- private:
-  static constexpr size_t kDepth = 4;
-  size_t states_bytes_;
-  size_t bytes_;
-  DeviceBuffer device_;
-  void* pinned_ = nullptr;
-  cudaEvent_t events_[kDepth] = {};
-  size_t next_ = 0;
-};
-
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(const ts_config& config, int32_t n_sm, Tuning tuning)
+  CudaBackend(const ts_config& config, int32_t n_sm, int32_t capability)
       : config_(config),
         n_sm_(n_sm),
-        tuning_(tuning),
+        tuning_(tuning_of(capability)),
+        programmatic_{capability >= 90, (config.flags & TS_CONFIG_PROGRAMMATIC_LAUNCH) != 0},
         max_rows_(static_cast<int64_t>(config.max_requests) * config.max_rows_per_request),
         pool_(static_cast<size_t>(config.n_slots) * sizeof(RequestState)),
         picks_(static_cast<size_t>(max_rows_) * sizeof(RowPick)),
@@ -71,7 +29,8 @@ class CudaBackend final : public Backend {
         open_rows_(sizeof(OpenRows) + static_cast<size_t>(max_rows_) * sizeof(uint32_t)),
         slices_(static_cast<size_t>(max_sliced_blocks()) * sizeof(SlicePick)),
         lists_(static_cast<size_t>(max_sliced_blocks()) * kSliceListCapacity * sizeof(uint64_t)),
-        staging_(config.max_requests) {
+        staging_(config.max_requests, programmatic_.supported),
+        graphs_(config.max_graphs) {
     load_kernels();
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
@@ -81,22 +40,40 @@ class CudaBackend final : public Backend {
   void write_slots(const std::vector<int32_t>& slots, const std::vector<RequestState>& states,
                    ts_stream stream) override {
     const DeviceScope scope(config_.device_ordinal);
-    staging_.write(slots, states, pool_.as<RequestState>(), stream);
+    staging_.write(slots, states, pool_.as<RequestState>(), is_capturing(stream), stream);
   }
 
   void sample(const Step& step, const ts_rows& rows, const ts_sample_out& out, ts_stream stream) override {
     const DeviceScope scope(config_.device_ordinal);
-    run_rows(step, rows, {out.tokens, out.logprobs, out.ranks, out.n_kept, out.row_flags}, stream);
+    LaunchList list(programmatic_);
+    add_rows(list, rows, way_of(step.plan),
+             {out.tokens, out.logprobs, out.ranks, out.n_kept, out.row_flags, out.n_bad_rows});
+    run(list, stream);
   }
 
   void verify(const Step& step, const ts_rows& rows, const ts_draft& draft, const ts_verify_out& out,
               ts_stream stream) override {
     const DeviceScope scope(config_.device_ordinal);
-    const Outputs results{out.predict, out.logprobs, out.ranks, out.n_kept, out.row_flags};
-    run_rows(step, rows, results, stream);
-    launch_verify({draft.candidates, draft.candidates_stride, rows.n_requests, rows.rows_per_request, out.predict,
+    LaunchList list(programmatic_);
+    Outputs results{out.predict, out.logprobs, out.ranks, out.n_kept, out.row_flags, nullptr};
+    add_rows(list, rows, way_of(step.plan), results);
+    // Why only now: rows behind a chain's end do not count.
+    results.n_bad_rows = out.n_bad_rows;
+    launch_verify(list,
+                  {draft.candidates, draft.candidates_stride, rows.n_requests, rows.rows_per_request, out.predict,
                    out.accept_index, out.accept_length},
-                  picks_.as<RowPick>(), results, stream);
+                  picks_.as<RowPick>(), results);
+    run(list, stream);
+  }
+
+  Broadcast make_broadcast(const ts_broadcast& broadcast) override {
+    const DeviceScope scope(config_.device_ordinal);
+    return Broadcast(broadcast);
+  }
+
+  void send(const Broadcast& broadcast, const OutputArrays& arrays, ts_stream stream) override {
+    const DeviceScope scope(config_.device_ordinal);
+    broadcast.send(arrays, stream);
   }
 
  private:
@@ -126,7 +103,19 @@ class CudaBackend final : public Backend {
     }
   }
 
-  void run_rows(const Step& step, const ts_rows& rows, const Outputs& out, cudaStream_t stream) {
+  // The way that a step goes. Why its variant's: so few graphs serve all steps, and those that were made ahead are the
+  // ones that steps find.
+  Plan way_of(const Plan& plan) const { return graphs_.enabled() && !plan.forced ? variant_plan(plan) : plan; }
+
+  void run(const LaunchList& list, cudaStream_t stream) {
+    if (graphs_.enabled() && !is_capturing(stream)) {
+      graphs_.launch(list, stream);
+    } else {
+      enqueue(list, stream);
+    }
+  }
+
+  void add_rows(LaunchList& list, const ts_rows& rows, const Plan& plan, const Outputs& out) {
     const int64_t n_rows = static_cast<int64_t>(rows.n_requests) * rows.rows_per_request;
     Call call{};
     call.logits = rows.logits;
@@ -143,28 +132,29 @@ class CudaBackend final : public Backend {
     call.rows_per_request = rows.rows_per_request;
     call.states = pool_.as<RequestState>();
     call.n_slots = config_.n_slots;
-    call.features = step.plan.features();
+    call.features = plan.features();
     call.invalid_token = static_cast<uint32_t>(config_.invalid_token);
-    const Ways ways = ways_of(step.plan);
+    const Ways ways = ways_of(plan);
     call.n_slices = slices_for(n_rows, rows.vocab, ways);
     call.open_rows = open_rows_.as<OpenRows>();
     call.exact_cut = out.n_kept != nullptr ? 1 : 0;
-    launch_sample(rows.logits_type, ways, call, n_rows, picks_.as<RowPick>(), slices_.as<SlicePick>(),
-                  lists_.as<uint64_t>(), out, stream);
+    launch_sample(list, rows.logits_type, ways, call, n_rows, picks_.as<RowPick>(), slices_.as<SlicePick>(),
+                  lists_.as<uint64_t>(), out);
     if ((call.features & (kNeedTopK | kNeedTopP | kNeedMinP)) != 0) {
       // Two blocks a multiprocessor.
       const int64_t n_clusters = std::min<int64_t>(n_rows, std::max(1, n_sm_ * 2 / tuning_.cluster_size));
-      launch_exact(rows.logits_type, call, static_cast<int32_t>(n_clusters) * tuning_.cluster_size,
+      launch_exact(list, rows.logits_type, call, static_cast<int32_t>(n_clusters) * tuning_.cluster_size,
                    tuning_.cluster_size, picks_.as<RowPick>(), out, stream);
     }
     if (out.logprobs != nullptr || out.ranks != nullptr || out.n_kept != nullptr) {
-      launch_report(rows.logits_type, call, n_rows, picks_.as<RowPick>(), totals_.as<RowTotals>(), out, stream);
+      launch_report(list, rows.logits_type, call, n_rows, picks_.as<RowPick>(), totals_.as<RowTotals>(), out);
     }
   }
 
   ts_config config_;
   int32_t n_sm_;
   Tuning tuning_;
+  ProgrammaticLaunch programmatic_;
   int64_t max_rows_;
   DeviceBuffer pool_;
   DeviceBuffer picks_;
@@ -173,6 +163,7 @@ class CudaBackend final : public Backend {
   DeviceBuffer slices_;
   DeviceBuffer lists_;
   SlotStaging staging_;
+  GraphCache graphs_;
 };
 
 }  // namespace
@@ -187,7 +178,7 @@ std::unique_ptr<Backend> make_cuda_backend(const ts_config& config) {
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, config.device_ordinal), "compute capability");
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, config.device_ordinal), "compute capability");
   check(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, config.device_ordinal), "multiprocessors");
-  return std::make_unique<CudaBackend>(config, n_sm, tuning_of(major * 10 + minor));
+  return std::make_unique<CudaBackend>(config, n_sm, major * 10 + minor);
 }
 
 }  // namespace ts::cuda

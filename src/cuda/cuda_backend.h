@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA backend: enqueues kernels; never allocates, synchronises or loads after its construction.
+// The CUDA backend: enqueues kernels; never synchronises or loads after its construction, and allocates only to make
+// a graph.
 #pragma once
 
 #include <memory>

@@ -2,6 +2,8 @@
 // Device handling.
 #include "cuda/device.h"
 
+#include <cstring>
+
 #include "core/error.h"
 
 namespace ts::cuda {
@@ -29,6 +31,12 @@ DeviceScope::DeviceScope(int32_t ordinal) {
 
 DeviceScope::~DeviceScope() { cudaSetDevice(before_); }
 
+bool is_capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
 DeviceBuffer::DeviceBuffer(size_t n_bytes) {
   check(cudaMalloc(&data_, n_bytes), "cudaMalloc");
   const cudaError_t error = cudaMemset(data_, 0, n_bytes);
@@ -39,5 +47,17 @@ DeviceBuffer::DeviceBuffer(size_t n_bytes) {
 }
 
 DeviceBuffer::~DeviceBuffer() { cudaFree(data_); }
+
+PinnedBuffer::PinnedBuffer(size_t n_bytes) {
+  check(cudaHostAlloc(&data_, n_bytes, cudaHostAllocMapped), "cudaHostAlloc");
+  std::memset(data_, 0, n_bytes);
+  const cudaError_t error = cudaHostGetDevicePointer(&device_data_, data_, 0);
+  if (error != cudaSuccess) {
+    cudaFreeHost(data_);
+    check(error, "cudaHostGetDevicePointer");
+  }
+}
+
+PinnedBuffer::~PinnedBuffer() { cudaFreeHost(data_); }
 
 }  // namespace ts::cuda

@@ -27,6 +27,9 @@ class DeviceScope {
   int before_ = 0;
 };
 
+// Whether work that is enqueued on the stream goes into a capture.
+bool is_capturing(cudaStream_t stream);
+
 // Device memory, zeroed.
 class DeviceBuffer {
  public:
@@ -41,6 +44,27 @@ class DeviceBuffer {
 
  private:
   void* data_ = nullptr;
+};
+
+// Pinned host memory that the device can address, zeroed.
+class PinnedBuffer {
+ public:
+  explicit PinnedBuffer(size_t n_bytes);
+  ~PinnedBuffer();
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+  template <class T>
+  T* on_device() const {
+    return static_cast<T*>(device_data_);
+  }
+
+ private:
+  void* data_ = nullptr;
+  void* device_data_ = nullptr;
 };
 
 }  // namespace ts::cuda

@@ -18,21 +18,11 @@ Kernel kernel_for(int32_t logits_type) {
 
 }  // namespace
 
-void launch_exact(int32_t logits_type, const Call& call, int32_t n_blocks, int32_t cluster_size, RowPick* picks,
-                  const Outputs& out, cudaStream_t stream) {
-  cudaLaunchAttribute cluster;
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = static_cast<unsigned>(cluster_size);
-  cluster.val.clusterDim.y = 1;
-  cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(n_blocks));
-  config.blockDim = dim3(kExactThreads);
-  config.dynamicSmemBytes = sizeof(ExactShared);
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = cluster_size > 1 ? 1 : 0;
-  check(cudaLaunchKernelEx(&config, kernel_for(logits_type), call, picks, out), "launch of exact_kernel");
+void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32_t n_blocks, int32_t cluster_size,
+                  RowPick* picks, const Outputs& out) {
+  const LaunchShape shape{dim3(static_cast<unsigned>(n_blocks)), dim3(kExactThreads), sizeof(ExactShared),
+                          static_cast<uint32_t>(cluster_size)};
+  list.add("launch of exact_kernel", kernel_for(logits_type), shape, call, picks, out);
 }
 
 void load_exact_kernels() {

@@ -10,6 +10,7 @@
 
 #include "cuda/list.cuh"
 #include "cuda/mass.cuh"
+#include "cuda/programmatic.cuh"
 #include "cuda/row_context.cuh"
 #include "cuda/row_source.cuh"
 #include "cuda/team.cuh"
@@ -294,6 +295,8 @@ __device__ void exact_row(const Call& call, int64_t row_index, RowPick& pick, co
 
 template <class Type>
 __global__ void __launch_bounds__(kExactThreads, 2) exact_kernel(const Call call, RowPick* picks, const Outputs out) {
+  wait_for_predecessor();
+  release_successor();
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   ExactShared& shared = *reinterpret_cast<ExactShared*>(shared_bytes);
   const uint32_t n_open = call.open_rows->n;

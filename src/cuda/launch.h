@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launchers of the kernels, as the host sees them. Each throws Error when the launch fails.
+// Launchers of the kernels, as the host sees them: launch_* append to the list of a call, enqueue_* enqueue at once.
 #pragma once
 
 #include "cuda/call.h"
 #include "cuda/device.h"
+#include "cuda/launch_list.h"
 
 namespace ts::cuda {
 
 struct Chains;
+struct OwnersByValue;
 
 // Which of the sampling kernel's ways a route needs; greedy rows stand on any.
 enum class Ways {
@@ -18,16 +20,20 @@ enum class Ways {
   kAll,
 };
 
-void launch_sample(int32_t logits_type, Ways ways, const Call& call, int64_t n_rows, RowPick* picks, SlicePick* slices,
-                   uint64_t* lists, const Outputs& out, cudaStream_t stream);
+void launch_sample(LaunchList& list, int32_t logits_type, Ways ways, const Call& call, int64_t n_rows, RowPick* picks,
+                   SlicePick* slices, uint64_t* lists, const Outputs& out);
 // n_blocks: a multiple of cluster_size.
-void launch_exact(int32_t logits_type, const Call& call, int32_t n_blocks, int32_t cluster_size, RowPick* picks,
-                  const Outputs& out, cudaStream_t stream);
-void launch_report(int32_t logits_type, const Call& call, int64_t n_rows, const RowPick* picks, RowTotals* totals,
-                   const Outputs& out, cudaStream_t stream);
-void launch_verify(const Chains& chains, const RowPick* picks, const Outputs& results, cudaStream_t stream);
-void launch_write_slots(const int32_t* slots, const RequestState* states, int32_t n, RequestState* pool,
-                        cudaStream_t stream);
+void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32_t n_blocks, int32_t cluster_size,
+                  RowPick* picks, const Outputs& out);
+void launch_report(LaunchList& list, int32_t logits_type, const Call& call, int64_t n_rows, const RowPick* picks,
+                   RowTotals* totals, const Outputs& out);
+void launch_verify(LaunchList& list, const Chains& chains, const RowPick* picks, const Outputs& results);
+
+// copied: a word of pinned host memory by its device address; becomes `sequence` when the kernel runs.
+void launch_write_slots(LaunchList& list, const int32_t* slots, const RequestState* states, int32_t n,
+                        RequestState* pool, volatile uint64_t* copied, uint64_t sequence);
+// The owners are copied before it returns, so a capture keeps them.
+void enqueue_owners(const OwnersByValue& owners, RequestState* pool, bool programmatic, cudaStream_t stream);
 
 // Loads every kernel onto the current device and sets its attributes, so that no later launch has to.
 void load_kernels();

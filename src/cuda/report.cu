@@ -23,12 +23,11 @@ Kernel kernel_for(int32_t logits_type, bool counts) {
 
 }  // namespace
 
-void launch_report(int32_t logits_type, const Call& call, int64_t n_rows, const RowPick* picks, RowTotals* totals,
-                   const Outputs& out, cudaStream_t stream) {
-  const auto n_blocks = static_cast<unsigned>(n_rows * call.n_slices);
+void launch_report(LaunchList& list, int32_t logits_type, const Call& call, int64_t n_rows, const RowPick* picks,
+                   RowTotals* totals, const Outputs& out) {
   const bool counts = out.ranks != nullptr || out.n_kept != nullptr;
-  kernel_for(logits_type, counts)<<<n_blocks, kThreads, 0, stream>>>(call, picks, totals, out);
-  check(cudaGetLastError(), "launch of report_kernel");
+  const LaunchShape shape{dim3(static_cast<unsigned>(n_rows * call.n_slices)), dim3(kThreads)};
+  list.add("launch of report_kernel", kernel_for(logits_type, counts), shape, call, picks, totals, out);
 }
 
 void load_report_kernels() {

@@ -8,6 +8,7 @@
 #include "contract/order.h"
 #include "contract/weight.h"
 #include "cuda/block.cuh"
+#include "cuda/programmatic.cuh"
 #include "cuda/row_context.cuh"
 #include "cuda/tiles.cuh"
 
@@ -24,6 +25,8 @@ constexpr float kLog2E = 0x1.715476p+0f;
 template <class Type, bool kCounts>
 __global__ void __launch_bounds__(kThreads, 4)
     report_kernel(const Call call, const RowPick* picks, RowTotals* totals, const Outputs out) {
+  wait_for_predecessor();
+  release_successor();
   __shared__ ReportShared shared;
   const int64_t row_index = blockIdx.x / call.n_slices;
   const int32_t slice = blockIdx.x % call.n_slices;

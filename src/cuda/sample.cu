@@ -35,11 +35,11 @@ size_t shared_bytes(Ways ways) {
 
 }  // namespace
 
-void launch_sample(int32_t logits_type, Ways ways, const Call& call, int64_t n_rows, RowPick* picks, SlicePick* slices,
-                   uint64_t* lists, const Outputs& out, cudaStream_t stream) {
-  const auto n_blocks = static_cast<unsigned>(n_rows * call.n_slices);
-  kernel_for(logits_type, ways)<<<n_blocks, kThreads, shared_bytes(ways), stream>>>(call, picks, slices, lists, out);
-  check(cudaGetLastError(), "launch of sample_kernel");
+void launch_sample(LaunchList& list, int32_t logits_type, Ways ways, const Call& call, int64_t n_rows, RowPick* picks,
+                   SlicePick* slices, uint64_t* lists, const Outputs& out) {
+  const LaunchShape shape{dim3(static_cast<unsigned>(n_rows * call.n_slices)), dim3(kThreads),
+                          static_cast<uint32_t>(shared_bytes(ways))};
+  list.add("launch of sample_kernel", kernel_for(logits_type, ways), shape, call, picks, slices, lists, out);
 }
 
 void load_sample_kernels() {

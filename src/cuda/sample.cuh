@@ -12,6 +12,7 @@
 #pragma once
 
 #include "cuda/finish.cuh"
+#include "cuda/programmatic.cuh"
 #include "cuda/stream.cuh"
 
 namespace ts::cuda {
@@ -73,6 +74,8 @@ __device__ SliceTop slice_top(const RowSource<Type>& source, const ThreadPick& m
 template <class Type, bool kNoise, bool kTop, bool kBoth>
 __global__ void __launch_bounds__(kThreads, 4)
     sample_kernel(const Call call, RowPick* picks, SlicePick* slice_picks, uint64_t* lists, const Outputs out) {
+  wait_for_predecessor();
+  release_successor();
   SampleShared& shared = sample_shared();
   const int64_t row_index = blockIdx.x / call.n_slices;
   const int32_t slice = blockIdx.x % call.n_slices;
@@ -214,6 +217,7 @@ __global__ void __launch_bounds__(kThreads, 4)
       call.open_rows->rows[atomicAdd(&call.open_rows->n, 1u)] = static_cast<uint32_t>(row_index);
     }
     if (out.row_flags != nullptr) out.row_flags[row_index] = top.flags;
+    if (out.n_bad_rows != nullptr && top.flags != 0) atomicAdd(out.n_bad_rows, 1u);
   }
 }
 

@@ -5,15 +5,18 @@
 
 #include "contract/convert.h"
 #include "cuda/chains.h"
+#include "cuda/programmatic.cuh"
 
 namespace ts::cuda {
 
 // results: what the rows' kernels wrote, in full; entries behind each chain's end are overwritten.
 static __global__ void verify_kernel(const Chains chains, const RowPick* picks, const Outputs results) {
+  wait_for_predecessor();
   const int32_t request = blockIdx.x * blockDim.x + threadIdx.x;
   if (request >= chains.n_requests) return;
   const int32_t* candidates = chains.candidates + request * chains.candidates_stride;
   int32_t length = 0;
+  uint32_t n_bad_rows = 0;
   bool open = true;
   for (int32_t j = 0; j < chains.rows_per_request; ++j) {
     const int64_t i = static_cast<int64_t>(request) * chains.rows_per_request + j;
@@ -22,6 +25,7 @@ static __global__ void verify_kernel(const Chains chains, const RowPick* picks, 
     chains.accept_index[i] = open ? static_cast<int32_t>(i) : -1;
     if (open) {
       ++length;
+      n_bad_rows += picks[i].flags != 0 ? 1u : 0u;
       open = j + 1 < chains.rows_per_request && (picks[i].flags & kRowEmpty) == 0 && candidates[j + 1] == token;
       continue;
     }
@@ -31,6 +35,7 @@ static __global__ void verify_kernel(const Chains chains, const RowPick* picks, 
     if (results.row_flags != nullptr) results.row_flags[i] = 0;
   }
   chains.accept_length[request] = length;
+  if (results.n_bad_rows != nullptr && n_bad_rows != 0) atomicAdd(results.n_bad_rows, n_bad_rows);
 }
 
 }  // namespace ts::cuda

@@ -29,6 +29,8 @@ static ts_sampler* make_sampler(void) {
   config.device = TS_DEVICE_CPU;
   config.vocab_size = VOCAB;
   config.n_slots = 8;
+  config.flags = TS_CONFIG_PROGRAMMATIC_LAUNCH;
+  config.max_graphs = -1;
   CHECK(ts_sampler_create(&config, &sampler) == TS_OK);
   CHECK(sampler != NULL);
   return sampler;
@@ -152,6 +154,30 @@ static void check_capture_calls(ts_sampler* sampler) {
   CHECK(strcmp(ts_sampler_step_route(sampler), "none") == 0);
 }
 
+static ts_status count_call(void* user, void* data, size_t n_bytes, ts_stream stream) {
+  int* n_calls = (int*)user;
+  ++*n_calls;
+  return data != NULL && n_bytes == REQUESTS * sizeof(int32_t) && stream == NULL ? TS_OK : TS_ERROR_INTERNAL;
+}
+
+static void check_broadcast(ts_sampler* sampler) {
+  ts_broadcast broadcast;
+  int n_calls = 0;
+  memset(&broadcast, 0, sizeof(broadcast));
+  broadcast.struct_size = sizeof(broadcast);
+  broadcast.n_ranks = 4;
+  broadcast.rank = 3;
+  CHECK(ts_sampler_set_broadcast(sampler, &broadcast) == TS_ERROR_INVALID_ARGUMENT);
+  broadcast.callback = count_call;
+  broadcast.user = &n_calls;
+  CHECK(ts_sampler_set_broadcast(sampler, &broadcast) == TS_OK);
+  check_greedy(sampler);
+  CHECK(n_calls == 1);
+  CHECK(ts_sampler_set_broadcast(sampler, NULL) == TS_OK);
+  check_greedy(sampler);
+  CHECK(n_calls == 1);
+}
+
 static void check_versions(void) {
   char text[32];
   struct {
@@ -219,6 +245,7 @@ int main(void) {
   check_verify(sampler);
   check_capture_calls(sampler);
   check_greedy(sampler);
+  check_broadcast(sampler);
   check_threads(sampler);
   ts_sampler_destroy(sampler);
   ts_sampler_destroy(NULL);

@@ -19,6 +19,15 @@ from python_case import ALL, GREEDY, ROOT, Case, greedy_tokens, rows_with_peaks
 from tssample import Pointer, RequestParams, Sampler, SampleResult, TsError
 
 
+class Options(Case):
+    def test_of_a_sampler(self):
+        for options in (dict(programmatic_launch=True), dict(max_graphs=-1), dict(max_graphs=4096)):
+            self.assertEqual(greedy_tokens(self.make(8, **options), rows_with_peaks(8, [4]), 1), [4])
+        for wrong in (-2, 4097):
+            with self.assertRaisesRegex(TsError, "max_graphs"):
+                self.make(8, max_graphs=wrong)
+
+
 class Errors(Case):
     def test_library_errors_name_the_argument(self):
         for status, word, call in (
@@ -107,7 +116,7 @@ class Queries(Case):
             self.skipTest("no C compiler")
         structs = [s for s in vars(tssample_c).values() if isinstance(s, type) and issubclass(s, ctypes.Structure)
                    and s.__name__.startswith("ts_")]
-        self.assertEqual(len(structs), 8)
+        self.assertEqual(len(structs), 9)
         lines, expected = [], []
         for s in structs:
             lines.append(f'printf("%zu\\n", sizeof({s.__name__}));')

@@ -27,6 +27,19 @@ class Results(Case):
         self.assertEqual(list(out.row_flags), [0, tssample.ROW_NAN | tssample.ROW_EMPTY,
                                                tssample.ROW_NAN | tssample.ROW_INF])
 
+    def test_n_bad_rows(self):
+        logits = array("f", [1, 1, 1, 1, -INF, -INF, -INF, -INF] + [NAN] * 8 + [0, NAN, INF, 0, 0, 0, 0, 0])
+        self.sampler.prepare_step([1, 2, 3], [0, 1, 2], RequestParams(temperature=0.0))
+        counter = array("I", [5])
+        self.sampler.sample(logits, [0, 1, 2], n_bad_rows=counter)
+        self.sampler.verify(logits, [0, 1, 2], [[0]] * 3, n_bad_rows=counter)
+        self.assertEqual(counter[0], 9)
+        self.sampler.sample(logits, [0, 1, 2])
+        self.assertEqual(counter[0], 9)
+        for kind, wrong in ((TypeError, array("i", [0])), (TypeError, [0]), (ValueError, array("I")),
+                            (ValueError, bytes(4))):
+            self.raises(kind, "n_bad_rows", self.sampler.sample, logits, [0, 1, 2], n_bad_rows=wrong)
+
     def test_invalid_token(self):
         sampler = self.make(8, invalid_token=5)
         self.assertEqual(greedy_tokens(sampler, array("f", [-INF] * 8), 1), [5])
@@ -133,6 +146,49 @@ class Verify(Case):
         candidates = [[0] + tokens[0:3], [0] + tokens[4:7]]
         out = self.sampler.verify(logits, [4, 2], candidates, positions=[3, 8])
         self.assertEqual((list(out.predict), list(out.accept_length)), (tokens, [4, 4]))
+
+
+class Broadcast(Case):
+    VOCAB = 300
+
+    def setUp(self):
+        super().setUp()
+        self.sampler.prepare_step([1, 2], [0, 1], RequestParams())
+        self.logits = random_rows(300, 2)
+
+    def sample(self):
+        return self.sampler.sample(self.logits, [0, 1], want=ALL)
+
+    def test_rank_0_reads_and_the_others_are_overwritten(self):
+        seen = []
+        self.sampler.set_broadcast(2, 0, callback=lambda *call: seen.append(call))
+        out = self.sample()
+        self.assertEqual([(n, stream) for _, n, stream in seen], [(8, 0)] * 5)
+        self.assertEqual(seen[0][0], out.tokens.buffer_info()[0])
+        self.sampler.set_broadcast(2, 1, callback=lambda address, n, _: ctypes.memset(address, 1, n))
+        self.assertEqual(list(self.sample().tokens), [0x01010101] * 2)
+        self.sampler.set_broadcast()
+        self.assertEqual(list(self.sample().tokens), list(out.tokens))
+
+    def test_exceptions_come_out(self):
+        def fail(*_):
+            raise KeyError("wire")
+        self.sampler.set_broadcast(2, 0, callback=fail)
+        self.assertRaises(KeyError, self.sample)
+        self.assertRaises(KeyError, self.sampler.verify, self.logits, [0, 1], [[0]] * 2)
+        self.sampler.set_broadcast(1, 0, callback=fail)
+        self.sample()
+
+    def test_wrong_arguments(self):
+        for options in (dict(n_ranks=2), dict(n_ranks=2, rank=2, callback=print),
+                        dict(n_ranks=2, callback=print, nccl_comm=8)):
+            with self.assertRaisesRegex(TsError, "ts_broadcast"):
+                self.sampler.set_broadcast(**options)
+        with self.assertRaises(TsError) as caught:
+            self.sampler.set_broadcast(2, 0, nccl_comm=8)
+        self.assertEqual(caught.exception.status, tssample.ERROR_UNSUPPORTED)
+        self.raises(TypeError, "callback", self.sampler.set_broadcast, 2, 0, callback=3)
+        self.raises(ValueError, "nccl_comm", self.sampler.set_broadcast, 2, 0, nccl_comm=-1)
 
 
 class Determinism(Case):

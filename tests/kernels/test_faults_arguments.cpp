@@ -32,7 +32,7 @@ struct Calls {
   std::vector<int64_t> positions = {4, 5, 6, 0};
   std::vector<int32_t> mask;
   std::vector<int32_t> candidates;
-  std::vector<int32_t> ints[6];
+  std::vector<int32_t> ints[7];
   std::vector<float> logprobs;
   ts_step step{};
   ts_rows rows{};
@@ -72,7 +72,8 @@ struct Calls {
            logprobs.data(),
            ints[1].data(),
            ints[2].data(),
-           reinterpret_cast<uint32_t*>(ints[3].data())};
+           reinterpret_cast<uint32_t*>(ints[3].data()),
+           reinterpret_cast<uint32_t*>(ints[6].data())};
     draft = {sizeof(ts_draft), 0, candidates.data(), 0};
     verified = {sizeof(ts_verify_out),
                 0,
@@ -82,7 +83,8 @@ struct Calls {
                 logprobs.data(),
                 ints[1].data(),
                 ints[2].data(),
-                reinterpret_cast<uint32_t*>(ints[3].data())};
+                reinterpret_cast<uint32_t*>(ints[3].data()),
+                reinterpret_cast<uint32_t*>(ints[6].data())};
   }
   ~Calls() { ts_sampler_destroy(sampler); }
 
@@ -160,7 +162,7 @@ TEST_CASE("C10 create: every wrong field is named and gives no sampler") {
   const std::vector<WrongConfig> wrongs = {
       {"struct_size", kSize, [](ts_config& c) { c.struct_size = 0; }},
       {"struct_size", kSize, [](ts_config& c) { c.struct_size = 4; }},
-      {"struct_size", kSize, [](ts_config& c) { c.struct_size = sizeof(c) - 8; }},
+      {"struct_size", kSize, [](ts_config& c) { c.struct_size = 40; }},
       {"struct_size", kSize, [](ts_config& c) { c.struct_size = 1u << 30; }},
       {"device", kInvalid, [](ts_config& c) { c.device = 3; }},
       {"device", kInvalid, [](ts_config& c) { c.device = -1; }},
@@ -176,7 +178,11 @@ TEST_CASE("C10 create: every wrong field is named and gives no sampler") {
       {"max_rows_per_request", kInvalid, [](ts_config& c) { c.max_rows_per_request = -2; }},
       {"invalid_token", kInvalid, [](ts_config& c) { c.invalid_token = kVocab; }},
       {"invalid_token", kInvalid, [](ts_config& c) { c.invalid_token = -1; }},
-      {"flags", kInvalid, [](ts_config& c) { c.flags = 1; }},
+      {"flags", kInvalid, [](ts_config& c) { c.flags = 2; }},
+      {"flags", kInvalid, [](ts_config& c) { c.flags = uint64_t{1} << 32; }},
+      {"max_graphs", kInvalid, [](ts_config& c) { c.max_graphs = -2; }},
+      {"max_graphs", kInvalid, [](ts_config& c) { c.max_graphs = 4097; }},
+      {"ts_config.reserved", kInvalid, [](ts_config& c) { c.reserved = 1; }},
   };
   const Calls good;
   for (const WrongConfig& wrong : wrongs) {
@@ -305,6 +311,7 @@ TEST_CASE("C10 sample and verify: every wrong row argument is named and writes n
       {"ts_sample_out.ranks", kInvalid, [](Calls& c) { c.out.ranks = misaligned(c.out.ranks); }},
       {"ts_sample_out.n_kept", kInvalid, [](Calls& c) { c.out.n_kept = misaligned(c.out.n_kept); }},
       {"ts_sample_out.row_flags", kInvalid, [](Calls& c) { c.out.row_flags = misaligned(c.out.row_flags); }},
+      {"ts_sample_out.n_bad_rows", kInvalid, [](Calls& c) { c.out.n_bad_rows = misaligned(c.out.n_bad_rows); }},
   };
   for (const Wrong& wrong : sample_wrongs) check_wrong(wrong, &Calls::sample);
   const std::vector<Wrong> verify_wrongs = {
@@ -322,6 +329,8 @@ TEST_CASE("C10 sample and verify: every wrong row argument is named and writes n
       {"ts_verify_out.ranks", kInvalid, [](Calls& c) { c.verified.ranks = misaligned(c.verified.ranks); }},
       {"ts_verify_out.n_kept", kInvalid, [](Calls& c) { c.verified.n_kept = misaligned(c.verified.n_kept); }},
       {"ts_verify_out.row_flags", kInvalid, [](Calls& c) { c.verified.row_flags = misaligned(c.verified.row_flags); }},
+      {"ts_verify_out.n_bad_rows", kInvalid,
+       [](Calls& c) { c.verified.n_bad_rows = misaligned(c.verified.n_bad_rows); }},
   };
   for (const Wrong& wrong : verify_wrongs) check_wrong(wrong, &Calls::verify);
 

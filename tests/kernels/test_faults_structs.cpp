@@ -59,6 +59,7 @@ struct Good {
   ts_sample_out out{};
   ts_draft draft{};
   ts_verify_out verified{};
+  ts_broadcast broadcast{};  // off
 
   Good() {
     config.struct_size = sizeof(config);
@@ -82,9 +83,11 @@ struct Good {
     int32_t* w = written.data();
     auto* floats = reinterpret_cast<float*>(w + 48);
     auto* flags = reinterpret_cast<uint32_t*>(w + 40);
-    out = {sizeof(out), 0, w, floats, w + 8, w + 16, flags};
+    auto* bad_rows = reinterpret_cast<uint32_t*>(w + 56);
+    out = {sizeof(out), 0, w, floats, w + 8, w + 16, flags, bad_rows};
     draft = {sizeof(draft), 0, candidates, 0};
-    verified = {sizeof(verified), 0, w, w + 24, w + 32, floats, w + 8, w + 16, flags};
+    verified = {sizeof(verified), 0, w, w + 24, w + 32, floats, w + 8, w + 16, flags, bad_rows};
+    broadcast.struct_size = sizeof(broadcast);
     REQUIRE(prepare(&step) == TS_OK);
   }
   ~Good() { ts_sampler_destroy(sampler); }
@@ -108,9 +111,11 @@ struct Good {
   }
 };
 
-// Every size of a struct that a caller of another version, or with garbage in the field, may bring.
+// Every size of a struct that a caller of another version, or with garbage in the field, may bring. first: the struct's
+// size in the first release.
 template <class T>
-void check_sizes(const char* name, T Good::*member, const std::function<ts_status(Good&, const T*)>& call) {
+void check_sizes(const char* name, size_t first, T Good::*member,
+                 const std::function<ts_status(Good&, const T*)>& call) {
   INFO(name);
   Good good;
   const T value = good.*member;
@@ -123,8 +128,14 @@ void check_sizes(const char* name, T Good::*member, const std::function<ts_statu
     CHECK(good.untouched());
     CHECK(good.answer() == before);
   };
-  // This is the first release: no smaller struct was ever a struct.
-  for (const size_t size : {size_t{4}, size_t{8}, sizeof(T) - 8, sizeof(T) - 1}) refuses(Sized(value, size, 0).as<T>());
+  // No smaller struct was ever a struct.
+  for (const size_t size : {size_t{4}, size_t{8}, first - 8, first - 1}) refuses(Sized(value, size, 0).as<T>());
+  // An older header's struct: fields that came later are as if zero.
+  for (size_t size = first; size < sizeof(T); size += 8) {
+    Sized older(value, size, 0);
+    CHECK(call(good, older.as<T>()) == TS_OK);
+    CHECK(good.answer() == before);
+  }
   for (const size_t more : {size_t{1}, size_t{8}, size_t{100}}) {
     refuses(Sized(value, sizeof(T) + more, 1).as<T>());
     refuses(Sized(value, sizeof(T) + more, 0x80).as<T>());
@@ -142,23 +153,26 @@ void check_sizes(const char* name, T Good::*member, const std::function<ts_statu
 }  // namespace
 
 TEST_CASE("C10 every struct: too small, unknown bytes set and garbage sizes are refused, unknown zeros are not") {
-  check_sizes<ts_config>("ts_config", &Good::config, [](Good&, const ts_config* config) {
+  check_sizes<ts_config>("ts_config", 48, &Good::config, [](Good&, const ts_config* config) {
     ts_sampler* sampler = nullptr;
     const ts_status status = ts_sampler_create(config, &sampler);
     CHECK((sampler != nullptr) == (status == TS_OK));
     ts_sampler_destroy(sampler);
     return status;
   });
-  check_sizes<ts_step>("ts_step", &Good::step, [](Good& g, const ts_step* step) { return g.prepare(step); });
-  check_sizes<ts_rows>("ts_rows", &Good::rows, [](Good& g, const ts_rows* rows) { return g.sample(rows, &g.out); });
-  check_sizes<ts_rows>("ts_rows", &Good::rows,
+  check_sizes<ts_step>("ts_step", 48, &Good::step, [](Good& g, const ts_step* step) { return g.prepare(step); });
+  check_sizes<ts_rows>("ts_rows", 88, &Good::rows, [](Good& g, const ts_rows* rows) { return g.sample(rows, &g.out); });
+  check_sizes<ts_rows>("ts_rows", 88, &Good::rows,
                        [](Good& g, const ts_rows* rows) { return g.verify(rows, &g.draft, &g.verified); });
-  check_sizes<ts_sample_out>("ts_sample_out", &Good::out,
+  check_sizes<ts_sample_out>("ts_sample_out", 48, &Good::out,
                              [](Good& g, const ts_sample_out* out) { return g.sample(&g.rows, out); });
-  check_sizes<ts_draft>("ts_draft", &Good::draft,
+  check_sizes<ts_draft>("ts_draft", 24, &Good::draft,
                         [](Good& g, const ts_draft* draft) { return g.verify(&g.rows, draft, &g.verified); });
-  check_sizes<ts_verify_out>("ts_verify_out", &Good::verified,
+  check_sizes<ts_verify_out>("ts_verify_out", 64, &Good::verified,
                              [](Good& g, const ts_verify_out* out) { return g.verify(&g.rows, &g.draft, out); });
+  check_sizes<ts_broadcast>("ts_broadcast", 40, &Good::broadcast, [](Good& g, const ts_broadcast* broadcast) {
+    return ts_sampler_set_broadcast(g.sampler, broadcast);
+  });
 }
 
 TEST_CASE("C10 request params: struct sizes, one new request at a time") {

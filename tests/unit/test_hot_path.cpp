@@ -29,6 +29,11 @@ TEST_CASE("prepare_step, sample and verify allocate nothing") {
   config.vocab_size = 5000;
   config.n_slots = 16;
   Sampler sampler(config, Environment{});
+  ts_broadcast broadcast{};
+  broadcast.struct_size = sizeof(broadcast);
+  broadcast.n_ranks = 2;
+  broadcast.callback = [](void*, void*, size_t, ts_stream) -> ts_status { return TS_OK; };
+  sampler.set_broadcast(broadcast);
 
   std::vector<float> logits(16 * 5000);
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>((i * 2654435761u) % 1000) * 0.01f;
@@ -40,6 +45,7 @@ TEST_CASE("prepare_step, sample and verify allocate nothing") {
   params[3].min_p = 0.1f;
   std::vector<int32_t> tokens(16), accept_index(16), accept_length(4), ranks(16), candidates(16), kept(16);
   std::vector<float> logprobs(16);
+  uint32_t n_bad_rows = 0;
 
   for (uint64_t round = 0; round < 3; ++round) {
     for (size_t i = 0; i < ids.size(); ++i) ids[i] = round * 4 + i;
@@ -62,6 +68,7 @@ TEST_CASE("prepare_step, sample and verify allocate nothing") {
     out.logprobs = logprobs.data();
     out.ranks = ranks.data();
     out.n_kept = kept.data();
+    out.n_bad_rows = &n_bad_rows;
     ts_draft draft{};
     draft.struct_size = sizeof(draft);
     draft.candidates = candidates.data();

@@ -100,6 +100,8 @@ TEST_CASE("the variant of a plan can serve the plan, and plans of variants round
       Plan captured;
       REQUIRE(plan_of_variant(name, 4, 2, captured));
       for (const uint32_t request : step) CHECK(captured.serves(request));
+      CHECK(variant_plan(plan_of(step)).route == captured.route);
+      CHECK(variant_plan(plan_of(step)).min_p == captured.min_p);
       CHECK(captured.n_requests == 4);
       CHECK(captured.rows_per_request == 2);
       CHECK(std::strcmp(capture_variant_of(captured, call), name) == 0);
@@ -108,6 +110,7 @@ TEST_CASE("the variant of a plan can serve the plan, and plans of variants round
   CHECK(std::strcmp(capture_variant_of(plan_of({kPlain, kTopK}), TS_CALL_SAMPLE), "default") == 0);
   CHECK(std::strcmp(capture_variant_of(plan_of({kTopK}), TS_CALL_VERIFY), "verify_top_k") == 0);
   CHECK(capture_variant_of(plan_of({}), TS_CALL_SAMPLE) == nullptr);
+  CHECK(variant_plan(plan_of({})).route == Route::kNone);
 }
 
 TEST_CASE("a plan prints as one line") {
