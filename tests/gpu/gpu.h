@@ -69,6 +69,8 @@ class Buffer {
     }
     return data_;
   }
+  void* data() const { return data_; }
+  size_t size() const { return size_; }
   void* put(const void* host, size_t n) {
     void* device = get(n);
     if (n > 0) check(cudaMemcpy(device, host, n, cudaMemcpyHostToDevice), "copy to the device");

@@ -53,39 +53,6 @@ ts_rows rows_of(const Case& c) {
   return rows;
 }
 
-// n: distance of the outputs in the block, in words.
-void call_sample(ts_sampler* sampler, const ts_rows& rows, int32_t* block, size_t n, bool tokens_alone) {
-  ts_sample_out out{};
-  out.struct_size = sizeof(out);
-  out.tokens = block + kTokens * n;
-  if (!tokens_alone) {
-    out.ranks = block + kRanks * n;
-    out.n_kept = block + kKept * n;
-    out.logprobs = reinterpret_cast<float*>(block + kLogprobs * n);
-    out.row_flags = reinterpret_cast<uint32_t*>(block + kFlags * n);
-  }
-  check(ts_sampler_sample(sampler, &rows, &out, nullptr) == TS_OK, "sample");
-}
-
-void call_verify(ts_sampler* sampler, const ts_rows& rows, const int32_t* candidates, int32_t* block, size_t n,
-                 bool tokens_alone) {
-  ts_draft draft{};
-  draft.struct_size = sizeof(draft);
-  draft.candidates = candidates;
-  ts_verify_out out{};
-  out.struct_size = sizeof(out);
-  out.predict = block + kTokens * n;
-  out.accept_index = block + kAcceptIndex * n;
-  out.accept_length = block + kAcceptLength * n;
-  if (!tokens_alone) {
-    out.ranks = block + kRanks * n;
-    out.n_kept = block + kKept * n;
-    out.logprobs = reinterpret_cast<float*>(block + kLogprobs * n);
-    out.row_flags = reinterpret_cast<uint32_t*>(block + kFlags * n);
-  }
-  check(ts_sampler_verify(sampler, &rows, &draft, &out, nullptr) == TS_OK, "verify");
-}
-
 // Row `row` of `got` against row `wanted_row` of the expected, printing the first few differences. shift: what the
 // permutation added to row numbers.
 bool same_row(const Case& c, const Results& got, size_t row, const Results& wanted, size_t wanted_row,
@@ -128,9 +95,10 @@ Expected run_cpu(ts_sampler* cpu, const Case& c) {
   rows.slots = slots.data();
   rows.positions = c.positions.empty() ? nullptr : c.positions.data();
   rows.allow_mask = c.mask.empty() ? nullptr : c.mask.data();
-  call_sample(cpu, rows, expected.sampled.words.data(), c.n_rows(), false);
+  check(call(cpu, rows, nullptr, expected.sampled.words.data(), c.n_rows(), false, nullptr) == TS_OK, "sample, CPU");
   if (!c.candidates.empty()) {
-    call_verify(cpu, rows, c.candidates.data(), expected.verified.words.data(), c.n_rows(), false);
+    int32_t* block = expected.verified.words.data();
+    check(call(cpu, rows, c.candidates.data(), block, c.n_rows(), false, nullptr) == TS_OK, "verify, CPU");
   }
   return expected;
 }
@@ -173,11 +141,8 @@ Results CudaRuns::run(ts_sampler* sampler, const Case& c, const Arrays& arrays, 
   rows.positions = arrays.positions;
   rows.positions_type = arrays.positions_type;
   rows.allow_mask = arrays.mask;
-  if (verify) {
-    call_verify(sampler, rows, arrays.candidates, block, c.n_rows(), tokens_alone);
-  } else {
-    call_sample(sampler, rows, block, c.n_rows(), tokens_alone);
-  }
+  const int32_t* candidates = verify ? arrays.candidates : nullptr;
+  check(call(sampler, rows, candidates, block, c.n_rows(), tokens_alone, nullptr) == TS_OK, "the call");
   check(cudaMemcpy(results.words.data(), block, n_bytes, cudaMemcpyDeviceToHost), "the run");
   return results;
 }
@@ -242,7 +207,7 @@ void CudaRuns::compare_alone(const Case& c, const Expected& expected, const Arra
     rows.slots = device_slots + i;
     rows.positions = device_positions + i;
     rows.allow_mask = arrays.mask == nullptr ? nullptr : arrays.mask + i * static_cast<size_t>(c.mask_words);
-    call_sample(natural_, rows, block + i, c.n_rows(), c.tokens_alone);
+    check(call(natural_, rows, nullptr, block + i, c.n_rows(), c.tokens_alone, nullptr) == TS_OK, "a row alone");
   }
   check(cudaMemcpy(results.words.data(), block, n_bytes, cudaMemcpyDeviceToHost), "the rows alone");
   for (size_t i = 0; i < c.n_rows(); ++i) {

@@ -7,22 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "gpu/calls.h"
 #include "gpu/cases.h"
 #include "gpu/gpu.h"
 
 namespace ts::gpu {
-
-// All outputs of a call in one block of 32-bit words, so that one copy reads them and one comparison compares them.
-enum { kTokens, kRanks, kKept, kLogprobs, kFlags, kAcceptIndex, kAcceptLength, kNumOutputs };
-constexpr int32_t kPoison = static_cast<int32_t>(0xA5A5A5A5u);
-
-struct Results {
-  explicit Results(size_t rows) : n_rows(rows), words(rows * kNumOutputs, kPoison) {}
-  int32_t at(int output, size_t row) const { return words[static_cast<size_t>(output) * n_rows + row]; }
-  int32_t& at(int output, size_t row) { return words[static_cast<size_t>(output) * n_rows + row]; }
-  size_t n_rows;
-  std::vector<int32_t> words;
-};
 
 // What the specification says.
 struct Expected {
