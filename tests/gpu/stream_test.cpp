@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FAULTS.md D5 and D6 and the hot path: calls on a few SMs, beside a kernel that holds the others, right behind the
+// FAULTS.md D4, D5 and D6 and the hot path: calls on a few SMs, beside a kernel that holds the others, right behind the
 // kernel that writes the logits, and without taking memory. Results against the CPU backend.
 // Usage: stream_test [--producer N]    N rounds of the producer test alone, for sanitizers, under which kernels do not
 //                                       run beside each other
@@ -170,9 +170,37 @@ void test_memory() {
   }
   check(cudaDeviceSynchronize(), "the calls");
   check(cudaMemGetInfo(&after, &all), "memory");
-  expect(before == after, "2,000 calls take no device memory: " + std::to_string(before) + " bytes were free, then " +
-                              std::to_string(after));
+  expect(before == after,
+         "calls take no device memory: " + std::to_string(before) + " bytes were free, then " + std::to_string(after));
   ts_sampler_destroy(sampler);
+}
+
+// FAULTS.md D4: two samplers of the same pool shape, calls of both in flight at once, new owners in the same slots.
+void test_two_streams(int rounds) {
+  const std::string what = "two samplers on two streams";
+  const Shape shape = kShapes[1];
+  ts_sampler* samplers[2];
+  cudaStream_t streams[2];
+  Engine* engines[2];
+  for (int i = 0; i < 2; ++i) {
+    samplers[i] = make_sampler(TS_DEVICE_CUDA, shape.vocab);
+    check(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking), "stream");
+    engines[i] = new Engine(samplers[i], shape, 20 + static_cast<uint64_t>(i));
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; i < 2; ++i) {
+      engines[i]->new_requests((round + i) % kNumSteps, streams[i]);
+      engines[i]->poison(streams[i]);
+      engines[i]->advance(1, streams[i]);
+    }
+    for (int i = 0; i < 2; ++i) check(engines[i]->enqueue(streams[i]) == TS_OK, "the call");
+    for (int i = 0; i < 2; ++i) expect(engines[i]->results(streams[i]) == engines[i]->expected(), what);
+  }
+  for (int i = 0; i < 2; ++i) {
+    delete engines[i];
+    ts_sampler_destroy(samplers[i]);
+    check(cudaStreamDestroy(streams[i]), "stream");
+  }
 }
 
 }  // namespace
@@ -185,6 +213,7 @@ int main(int argc, char** argv) {
   } else {
     ts::gpu::test_memory();
     ts::gpu::test_producer(30);
+    ts::gpu::test_two_streams(200);
     ts::gpu::test_green_context();
     ts::gpu::test_occupied();
   }
