@@ -83,7 +83,7 @@ on_gpu hot-path unit_tests "*allocate nothing"
 part capture 300 "$prebuilt/capture_test"
 part stream 300 "$prebuilt/stream_test"
 part torch 300 python3 "$prebuilt/test_torch_capture.py"
-[ -z "$prebuilt" ] || [ ! -f "$prebuilt/owned_graphs" ] || part owned-graphs 300 "$prebuilt/owned_graphs"
+part owned-graphs 300 "$prebuilt/owned_graphs"
 on_gpu kernels kernel_tests
 # shellcheck disable=SC2086
 part compare 420 "$prebuilt/compare" --real "$prebuilt/data/real_rows.bf16" ${TS_COMPARE_OPTIONS:-}

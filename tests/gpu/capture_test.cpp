@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "gpu/captured.h"
 #include "gpu/engine.h"
 
 namespace ts::gpu {
@@ -26,29 +27,13 @@ void expect(bool ok, const std::string& what) {
   std::printf("FAILED: %s\n", what.c_str());
 }
 
-// Ends a capture of calls of `engine` and checks what is in the graph: kernels and copies on the device, nothing that
-// allocates, calls the host or waits for something outside.
+// Ends a capture and counts what does not belong in it.
 cudaGraphExec_t end_capture(cudaStream_t stream, ts_status status, const std::string& what) {
-  cudaGraph_t graph = nullptr;
-  const cudaError_t error = cudaStreamEndCapture(stream, &graph);
-  check(status == TS_OK, (what + ": the call").c_str());
-  check(error, (what + ": the capture").c_str());
-  size_t n = 0;
-  check(cudaGraphGetNodes(graph, nullptr, &n), "nodes");
-  std::vector<cudaGraphNode_t> nodes(n);
-  check(cudaGraphGetNodes(graph, nodes.data(), &n), "nodes");
-  expect(n > 0, what + ": something was captured");
-  for (cudaGraphNode_t node : nodes) {
-    cudaGraphNodeType type;
-    check(cudaGraphNodeGetType(node, &type), "node type");
-    expect(type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemset || type == cudaGraphNodeTypeEmpty,
-           what + ": a node that is neither kernel nor memset, type " + std::to_string(type));
-  }
-  cudaGraphExec_t executable = nullptr;
-  check(cudaGraphInstantiate(&executable, graph, 0), "instantiate");
-  check(cudaGraphDestroy(graph), "graph");
   ++n_captures;
-  return executable;
+  const Captured captured = gpu::end_capture(stream, status, what);
+  expect(captured.n_nodes > 0, what + ": something was captured");
+  expect(captured.n_foreign == 0, what + ": a node that is neither kernel nor memset");
+  return captured.executable;
 }
 
 std::string variant_of(int32_t call, int32_t index) { return ts_capture_variant_name(call, index); }

@@ -144,6 +144,10 @@ void Engine::poison(cudaStream_t stream) {
   }
 }
 
+void Engine::poison_first(cudaStream_t stream) {
+  check(cudaMemsetAsync(arrays_.block.data(), 0xA5, arrays_.block.size(), stream), "poison");
+}
+
 std::vector<int32_t> Engine::results(cudaStream_t stream, bool other) {
   std::vector<int32_t> words(n_ * kNumOutputs);
   const Arrays& a = other ? others_ : arrays_;

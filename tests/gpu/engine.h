@@ -44,6 +44,7 @@ class Engine {
   // The device's arrays once more, elsewhere, for enqueue with `other`.
   void copy_arrays(cudaStream_t stream);
   void poison(cudaStream_t stream);
+  void poison_first(cudaStream_t stream);  // the outputs of enqueue without `other`
   // Waits for the stream and reads what the last call wrote.
   std::vector<int32_t> results(cudaStream_t stream, bool other = false);
   // As results(), but before it waits it enqueues kernels that overwrite the logits and then write them anew.

@@ -38,8 +38,29 @@ inline void skip_without_gpu() {
   std::exit(kSkipped);
 }
 
+// Sets ts_config.max_graphs (32 by default, -1: none) in libraries that have it. Why by overload: these tests are also
+// built against headers of before.
+template <class Config>
+auto set_max_graphs(Config& config, int32_t n, int) -> decltype(config.max_graphs, bool()) {
+  config.max_graphs = n;
+  return true;
+}
+template <class Config>
+bool set_max_graphs(Config&, int32_t, long) {
+  return false;
+}
+inline bool has_owned_graphs() {
+  ts_config config{};
+  return set_max_graphs(config, 1, 0);
+}
+
+struct Extras {
+  int32_t max_graphs = 0;
+  uint64_t flags = 0;
+};
+
 inline ts_sampler* make_sampler(int32_t device, int32_t vocab, int32_t invalid_token = 0, int32_t n_slots = 1024,
-                                int32_t max_rows_per_request = 8) {
+                                int32_t max_rows_per_request = 8, Extras extras = {}) {
   ts_config config{};
   config.struct_size = sizeof(config);
   config.device = device;
@@ -47,6 +68,8 @@ inline ts_sampler* make_sampler(int32_t device, int32_t vocab, int32_t invalid_t
   config.invalid_token = invalid_token;
   config.n_slots = n_slots;
   config.max_rows_per_request = max_rows_per_request;
+  config.flags = extras.flags;
+  set_max_graphs(config, extras.max_graphs, 0);
   ts_sampler* sampler = nullptr;
   check(ts_sampler_create(&config, &sampler) == TS_OK, "ts_sampler_create");
   return sampler;

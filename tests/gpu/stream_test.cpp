@@ -127,11 +127,11 @@ void test_occupied() {
 
 // The kernel in front writes what the call reads, the kernel behind overwrites it, nobody waits: a read or write that
 // is not ordered (programmatic dependent launch) shows as another token.
-void test_producer(int rounds) {
+void test_producer(int rounds, Extras extras) {
   cudaStream_t stream;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   for (const Shape& shape : kShapes) {
-    ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab);
+    ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab, 0, 1024, 8, extras);
     Engine engine(sampler, shape, 11);
     for (int kind = 0; kind < kNumSteps; ++kind) {
       engine.new_requests(kind, stream);
@@ -152,15 +152,28 @@ void test_producer(int rounds) {
   check(cudaStreamDestroy(stream), "stream");
 }
 
-// Two thousand calls, the first included, and as many new owners: the GPU's free memory stays what it was at create.
-void test_memory() {
+// As a sampler comes, without graphs of its own, and with early starts behind the producer: TS_CONFIG_PROGRAMMATIC_LAUNCH.
+void test_producers(int rounds) {
+  test_producer(rounds, {});
+  if (!has_owned_graphs()) return;  // the flag came with them
+  test_producer(rounds, {-1, 0});
+  test_producer(rounds, {-1, 1});
+}
+
+// Two thousand calls and as many new owners: the GPU's free memory stays what it was at create, the first call
+// included. Graphs that the sampler owns take memory when a shape is first seen, and none later.
+void test_memory(int32_t max_graphs) {
   const Shape shape = kShapes[2];
-  ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab);
+  ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab, 0, 1024, 8, {max_graphs, 0});
   Engine engine(sampler, shape, 13);
   cudaStream_t stream;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   engine.poison(stream);
   engine.advance(1, stream);
+  for (int kind = 0; kind < kNumSteps && max_graphs >= 0 && has_owned_graphs(); ++kind) {
+    engine.new_requests(kind, stream);
+    check(engine.enqueue(stream) == TS_OK, "the call");
+  }
   check(cudaDeviceSynchronize(), "set-up");
   size_t before = 0, after = 0, all = 0;
   check(cudaMemGetInfo(&before, &all), "memory");
@@ -209,10 +222,11 @@ void test_two_streams(int rounds) {
 int main(int argc, char** argv) {
   ts::gpu::skip_without_gpu();
   if (argc == 3 && std::string(argv[1]) == "--producer") {
-    ts::gpu::test_producer(std::atoi(argv[2]));
+    ts::gpu::test_producers(std::atoi(argv[2]));
   } else {
-    ts::gpu::test_memory();
-    ts::gpu::test_producer(30);
+    ts::gpu::test_memory(-1);
+    ts::gpu::test_memory(0);
+    ts::gpu::test_producers(30);
     ts::gpu::test_two_streams(200);
     ts::gpu::test_green_context();
     ts::gpu::test_occupied();
