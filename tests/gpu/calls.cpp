@@ -11,10 +11,18 @@ ts_status call(ts_sampler* sampler, const ts_rows& rows, const int32_t* candidat
   int32_t* kept = tokens_alone ? nullptr : block + kKept * n;
   uint32_t* flags = tokens_alone ? nullptr : reinterpret_cast<uint32_t*>(block + kFlags * n);
   if (candidates == nullptr) {
-    const ts_sample_out out = {sizeof(out), 0, block + kTokens * n, logprobs, ranks, kept, flags};
+    ts_sample_out out{};
+    out.struct_size = sizeof(out);
+    out.tokens = block + kTokens * n;
+    out.logprobs = logprobs;
+    out.ranks = ranks;
+    out.n_kept = kept;
+    out.row_flags = flags;
     return ts_sampler_sample(sampler, &rows, &out, stream);
   }
-  const ts_draft draft = {sizeof(draft), 0, candidates, 0};
+  ts_draft draft{};
+  draft.struct_size = sizeof(draft);
+  draft.candidates = candidates;
   ts_verify_out out{};
   out.struct_size = sizeof(out);
   out.predict = block + kTokens * n;

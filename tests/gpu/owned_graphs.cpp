@@ -81,6 +81,7 @@ void test_eviction(cudaStream_t stream, int replays) {
     if (i % 4 == 0) {
       for (Engine* other : engines) {
         other->new_requests(i % kNumSteps, stream);
+        other->poison(stream);
         check(other->enqueue(stream) == TS_OK, "calls in flight");
       }
       for (Engine* other : engines) expect(other->results(stream) == other->expected(), "evicted while under way");
