@@ -37,7 +37,7 @@ part unit-asan    in_build asan unit_tests
 part kernels-asan in_build asan kernel_tests
 part c99-asan     in_build asan c99_api
 if command -v nvcc >/dev/null 2>&1; then
-  part cuda build release
+  part cuda       build_gpu
 else
   echo "cuda: skipped, no nvcc on PATH"
 fi

@@ -7,9 +7,12 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "support/max_graphs.h"
 #include "tssample.h"
 
 namespace ts::gpu {
+
+using test::has_owned_graphs;
 
 constexpr int kSkipped = 77;
 
@@ -38,22 +41,6 @@ inline void skip_without_gpu() {
   std::exit(kSkipped);
 }
 
-// Sets ts_config.max_graphs (32 by default, -1: none) in libraries that have it. Why by overload: these tests are also
-// built against headers of before.
-template <class Config>
-auto set_max_graphs(Config& config, int32_t n, int) -> decltype(config.max_graphs, bool()) {
-  config.max_graphs = n;
-  return true;
-}
-template <class Config>
-bool set_max_graphs(Config&, int32_t, long) {
-  return false;
-}
-inline bool has_owned_graphs() {
-  ts_config config{};
-  return set_max_graphs(config, 1, 0);
-}
-
 struct Extras {
   int32_t max_graphs = 0;
   uint64_t flags = 0;
@@ -69,7 +56,7 @@ inline ts_sampler* make_sampler(int32_t device, int32_t vocab, int32_t invalid_t
   config.n_slots = n_slots;
   config.max_rows_per_request = max_rows_per_request;
   config.flags = extras.flags;
-  set_max_graphs(config, extras.max_graphs, 0);
+  test::set_max_graphs(config, extras.max_graphs);
   ts_sampler* sampler = nullptr;
   check(ts_sampler_create(&config, &sampler) == TS_OK, "ts_sampler_create");
   return sampler;

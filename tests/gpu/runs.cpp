@@ -119,7 +119,8 @@ CudaRuns::CudaRuns(int32_t vocab, int32_t invalid_token, bool exact_buffers, boo
   for (const char* route : kRoutes) {
     if (!forced) break;
     setenv("TSSAMPLE_FORCE_ROUTE", route, 1);
-    forced_.push_back({route, make_sampler(TS_DEVICE_CUDA, vocab, invalid_token)});
+    // Why without graphs: a captured step goes the way of its variant, and the route itself is meant here.
+    forced_.push_back({route, make_sampler(TS_DEVICE_CUDA, vocab, invalid_token, 1024, 8, {-1, 0})});
   }
   unsetenv("TSSAMPLE_FORCE_ROUTE");
   for (int i = 0; i < 14; ++i) buffers_.push_back(std::make_unique<Buffer>(exact_buffers));
