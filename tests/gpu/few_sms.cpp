@@ -11,7 +11,7 @@ template <class Function>
 bool find(Function*& function, const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &found, 12040, cudaEnableDefault, &result);
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &found, CUDA_VERSION, cudaEnableDefault, &result);
   cudaGetLastError();
   function = reinterpret_cast<Function*>(found);
   return error == cudaSuccess && result == cudaDriverEntryPointSuccess && found != nullptr;

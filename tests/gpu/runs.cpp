@@ -65,7 +65,7 @@ bool same_row(const Case& c, const Results& got, size_t row, const Results& want
     if (output == kAcceptIndex && right >= 0) {  // a row number of the batch, so it moves with the request
       right += static_cast<int32_t>(row) - static_cast<int32_t>(wanted_row);
     }
-    if (output == kAcceptLength) continue;  // one a request, below
+    if (output == kAcceptLength || output == kBadRows) continue;  // not one a row
     same &= got.at(output, row) == right;
   }
   const bool lengths = wanted.at(kAcceptLength, 0) != kPoison;
@@ -77,11 +77,22 @@ bool same_row(const Case& c, const Results& got, size_t row, const Results& want
   std::printf("%s %s row %zu of %zu (%s) V=%d n_valid=%d type=%d T=%g k=%d p=%g m=%g seed=%llu: cpu", c.name.c_str(),
               how.c_str(), wanted_row, c.n_rows(), c.kinds[wanted_row], c.vocab, c.n_valid, c.type, p.temperature,
               p.top_k, p.top_p, p.min_p, static_cast<unsigned long long>(p.seed));
-  for (int output = 0; output < kNumOutputs; ++output) std::printf(" %08x", wanted.at(output, wanted_row));
+  for (int output = 0; output < kBadRows; ++output) std::printf(" %08x", wanted.at(output, wanted_row));
   std::printf(" cuda");
-  for (int output = 0; output < kNumOutputs; ++output) std::printf(" %08x", got.at(output, row));
+  for (int output = 0; output < kBadRows; ++output) std::printf(" %08x", got.at(output, row));
   std::printf(" (token rank kept logprob flags index length)\n");
   return false;
+}
+
+// The counter of bad rows, which a call adds to.
+bool same_count(const Case& c, const Results& got, size_t word, int32_t wanted, const std::string& how) {
+  if (got.at(kBadRows, word) == wanted) return true;
+  std::printf("%s %s: n_bad_rows is %d, %d is right\n", c.name.c_str(), how.c_str(), got.at(kBadRows, word) - kPoison,
+              wanted - kPoison);
+  return false;
+}
+int32_t wanted_count(const Results& wanted, bool tokens_alone) {
+  return tokens_alone ? kPoison : wanted.at(kBadRows, 0);
 }
 
 }  // namespace
@@ -163,12 +174,14 @@ void CudaRuns::compare(const Case& c, const Expected& expected, Counts& counts) 
   for (size_t i = 0; i < c.n_rows(); ++i) {
     counts.mismatches += !same_row(c, sampled, i, expected.sampled, i, c.tokens_alone, "sample", counts.mismatches);
   }
+  counts.mismatches += !same_count(c, sampled, 0, wanted_count(expected.sampled, c.tokens_alone), "sample");
   counts.rows += static_cast<long>(c.n_rows());
   if (arrays.candidates != nullptr) {
     const Results verified = run(natural_, c, arrays, c.tokens_alone, true);
     for (size_t i = 0; i < c.n_rows(); ++i) {
       counts.mismatches += !same_row(c, verified, i, expected.verified, i, c.tokens_alone, "verify", counts.mismatches);
     }
+    counts.mismatches += !same_count(c, verified, 0, wanted_count(expected.verified, c.tokens_alone), "verify");
     counts.verified += static_cast<long>(c.n_rows());
   }
   compare_alone(c, expected, arrays, counts);
@@ -213,6 +226,8 @@ void CudaRuns::compare_alone(const Case& c, const Expected& expected, const Arra
   check(cudaMemcpy(results.words.data(), block, n_bytes, cudaMemcpyDeviceToHost), "the rows alone");
   for (size_t i = 0; i < c.n_rows(); ++i) {
     counts.mismatches += !same_row(c, results, i, expected.sampled, i, c.tokens_alone, "alone", counts.mismatches);
+    const bool counted = counts_bad_rows() && !c.tokens_alone && expected.sampled.at(kFlags, i) != 0;
+    counts.mismatches += !same_count(c, results, i, kPoison + (counted ? 1 : 0), "alone");
   }
   counts.alone += static_cast<long>(c.n_rows());
 }
@@ -271,6 +286,8 @@ void CudaRuns::compare_permuted(const Case& c, const Expected& expected, const A
       counts.mismatches += !same_row(c, got, i, verify ? expected.verified : expected.sampled, source, !c.tokens_alone,
                                      verify ? "permuted verify" : "permuted", counts.mismatches);
     }
+    const int32_t count = wanted_count(verify ? expected.verified : expected.sampled, !c.tokens_alone);
+    counts.mismatches += !same_count(c, got, 0, count, "permuted");
   }
   counts.permuted += static_cast<long>(c.n_rows());
 }
@@ -292,6 +309,8 @@ void CudaRuns::compare_forced(const Case& c, const Expected& expected, const Arr
       counts.mismatches += !same_row(c, got, i, verify ? expected.verified : expected.sampled, i, tokens_alone,
                                      "forced " + forced.route, counts.mismatches);
     }
+    const int32_t count = wanted_count(verify ? expected.verified : expected.sampled, tokens_alone);
+    counts.mismatches += !same_count(c, got, 0, count, "forced " + forced.route);
     counts.forced += static_cast<long>(c.n_rows());
   }
 }
