@@ -32,6 +32,7 @@ part vectors      python3 tests/data/make_contract_vectors.py --check
 part python       env TSSAMPLE_LIBRARY="$PWD/build/dev/libtssample.so.0" python3 tests/capi/test_python.py
 part readme       python3 tests/check_readme.py
 part faults       python3 tests/check_faults.py
+part gpu-skips    sh tests/check_gpu_skips.sh build/dev
 part quickstart   quickstart build/dev
 part demo         sh capi/examples/run.sh
 part demo-options sh tests/capi/check_demo.sh build/dev
@@ -41,7 +42,7 @@ part unit-asan    in_build asan unit_tests
 part kernels-asan in_build asan kernel_tests
 part c99-asan     in_build asan c99_api
 if command -v nvcc >/dev/null 2>&1; then
-  part cuda build release
+  part cuda       build_gpu
 else
   echo "cuda: skipped, no nvcc on PATH"
 fi

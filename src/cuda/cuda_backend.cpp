@@ -144,7 +144,7 @@ class CudaBackend final : public Backend {
       // Two blocks a multiprocessor.
       const int64_t n_clusters = std::min<int64_t>(n_rows, std::max(1, n_sm_ * 2 / tuning_.cluster_size));
       launch_exact(list, rows.logits_type, call, static_cast<int32_t>(n_clusters) * tuning_.cluster_size,
-                   tuning_.cluster_size, picks_.as<RowPick>(), out, stream);
+                   tuning_.cluster_size, picks_.as<RowPick>(), out);
     }
     if (out.logprobs != nullptr || out.ranks != nullptr || out.n_kept != nullptr) {
       launch_report(list, rows.logits_type, call, n_rows, picks_.as<RowPick>(), totals_.as<RowTotals>(), out);

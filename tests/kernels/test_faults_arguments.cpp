@@ -21,19 +21,19 @@ constexpr int32_t kRowsPerRequest = 2;
 constexpr size_t kRows = kRequests * kRowsPerRequest;
 constexpr int32_t kPoison = 0x5A5A5A5A;
 
-// All arguments of a good step and its calls, to be spoilt one at a time. Host memory: CPU backend only.
+// All arguments of a good step and its calls, to be spoilt one at a time.
 struct Calls {
   ts_config config{};
   ts_sampler* sampler = nullptr;
   std::vector<uint64_t> ids = {7, 8, 9, 0};
-  std::vector<int32_t> slots = {5, 0, 3, 0};
+  SharedVector<int32_t> slots = {5, 0, 3, 0};
   std::vector<ts_request_params> params;
-  std::vector<float> logits;
-  std::vector<int64_t> positions = {4, 5, 6, 0};
-  std::vector<int32_t> mask;
-  std::vector<int32_t> candidates;
-  std::vector<int32_t> ints[7];
-  std::vector<float> logprobs;
+  SharedVector<float> logits;
+  SharedVector<int64_t> positions = {4, 5, 6, 0};
+  SharedVector<int32_t> mask;
+  SharedVector<int32_t> candidates;
+  SharedVector<int32_t> ints[7];
+  SharedVector<float> logprobs;
   ts_step step{};
   ts_rows rows{};
   ts_sample_out out{};
@@ -42,7 +42,7 @@ struct Calls {
 
   Calls() {
     config.struct_size = sizeof(config);
-    config.device = TS_DEVICE_CPU;
+    config.device = test_device();
     config.vocab_size = kVocab;
     config.n_slots = 8;
     config.max_requests = 4;
@@ -53,7 +53,7 @@ struct Calls {
     for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>((i * 37) % 41) * 0.2f;
     mask.assign(kRows * 3 + 1, -1);
     candidates.assign(kRows + 1, 3);
-    for (std::vector<int32_t>& v : ints) v.assign(kRows + 1, kPoison);
+    for (SharedVector<int32_t>& v : ints) v.assign(kRows + 1, kPoison);
     logprobs.assign(kRows + 1, 0.0f);
     poison();
     step = {sizeof(ts_step), kRequests, kRowsPerRequest, TS_INT32, ids.data(), slots.data(), params.data(), 0, 0};
@@ -89,11 +89,11 @@ struct Calls {
   ~Calls() { ts_sampler_destroy(sampler); }
 
   void poison() {
-    for (std::vector<int32_t>& v : ints) v.assign(v.size(), kPoison);
+    for (SharedVector<int32_t>& v : ints) v.assign(v.size(), kPoison);
     std::memset(logprobs.data(), 0x5A, logprobs.size() * 4);
   }
   bool untouched() const {
-    for (const std::vector<int32_t>& v : ints) {
+    for (const SharedVector<int32_t>& v : ints) {
       for (const int32_t value : v) {
         if (value != kPoison) return false;
       }
@@ -106,8 +106,13 @@ struct Calls {
     return true;
   }
   ts_status prepare() { return ts_sampler_prepare_step(sampler, &step, nullptr); }
-  ts_status sample() { return ts_sampler_sample(sampler, &rows, &out, nullptr); }
-  ts_status verify() { return ts_sampler_verify(sampler, &rows, &draft, &verified, nullptr); }
+  ts_status sample() { return done(ts_sampler_sample(sampler, &rows, &out, nullptr)); }
+  ts_status verify() { return done(ts_sampler_verify(sampler, &rows, &draft, &verified, nullptr)); }
+  // What was enqueued has been written. After a refused call too: nothing may have been enqueued by it.
+  static ts_status done(ts_status status) {
+    synchronize();
+    return status;
+  }
 };
 
 using Spoil = std::function<void(Calls&)>;
@@ -117,7 +122,7 @@ struct Wrong {
   Spoil spoil;
 };
 
-std::vector<int32_t> tokens_of(Calls& good) {
+SharedVector<int32_t> tokens_of(Calls& good) {
   good.poison();
   REQUIRE(good.sample() == TS_OK);
   return good.ints[0];
@@ -137,7 +142,7 @@ void check_wrong(const Wrong& wrong, ts_status (Calls::*call)()) {
   INFO(wrong.named);
   Calls calls;
   REQUIRE(calls.prepare() == TS_OK);
-  const std::vector<int32_t> expected = tokens_of(calls);
+  const SharedVector<int32_t> expected = tokens_of(calls);
   Calls good;  // its arrays stay as they are
   calls.poison();
   wrong.spoil(calls);
@@ -287,12 +292,8 @@ TEST_CASE("C10 sample and verify: every wrong row argument is named and writes n
       {"ts_rows.slots", kInvalid, [](Calls& c) { c.rows.slots = nullptr; }},
       {"ts_rows.slots", kInvalid, [](Calls& c) { c.rows.slots = misaligned(c.slots.data()); }},
       {"ts_rows.slots_type", kInvalid, [](Calls& c) { c.rows.slots_type = -1; }},
-      {"ts_rows.slots[1]", kInvalid, [](Calls& c) { c.slots[1] = 8; }},
-      {"ts_rows.slots[1]", kInvalid, [](Calls& c) { c.slots[1] = INT32_MIN; }},
-      {"ts_rows.slots[2]", kUnprepared, [](Calls& c) { c.slots[2] = 1; }},
       {"ts_rows.positions", kInvalid, [](Calls& c) { c.rows.positions = misaligned(c.positions.data()); }},
       {"ts_rows.positions_type", kInvalid, [](Calls& c) { c.rows.positions_type = 9; }},
-      {"ts_rows.positions[2]", kInvalid, [](Calls& c) { c.positions[2] = -1; }},
       {"ts_rows.allow_mask", kInvalid, [](Calls& c) { c.rows.allow_mask = misaligned(c.mask.data()); }},
       {"ts_rows.mask_words", kInvalid, [](Calls& c) { c.rows.mask_words = -1; }},
       {"ts_rows.mask_stride", kInvalid, [](Calls& c) { c.rows.mask_stride = 2; }},
@@ -351,6 +352,43 @@ TEST_CASE("C10 sample and verify: every wrong row argument is named and writes n
   CHECK(calls.sample() == kUnprepared);
 }
 
+TEST_CASE("C10 sample and verify: wrong entries of device arrays are errors on the CPU and EMPTY rows on a GPU") {
+  if (!on_cuda()) {
+    const std::vector<Wrong> wrongs = {
+        {"ts_rows.slots[1]", kInvalid, [](Calls& c) { c.slots[1] = 8; }},
+        {"ts_rows.slots[1]", kInvalid, [](Calls& c) { c.slots[1] = INT32_MIN; }},
+        {"ts_rows.slots[2]", kUnprepared, [](Calls& c) { c.slots[2] = 1; }},
+        {"ts_rows.positions[2]", kInvalid, [](Calls& c) { c.positions[2] = -1; }},
+    };
+    for (const Wrong& wrong : wrongs) {
+      check_wrong(wrong, &Calls::sample);
+      check_wrong(wrong, &Calls::verify);
+    }
+    return;
+  }
+  // Nobody but the device sees them there: the request's rows are EMPTY, its neighbours' rows are as ever.
+  for (const int32_t slot : {8, 9, -1, INT32_MIN, INT32_MAX}) {
+    INFO("slot " << slot);
+    Calls calls;
+    REQUIRE(calls.prepare() == TS_OK);
+    const SharedVector<int32_t> expected = tokens_of(calls);
+    calls.slots[1] = slot;
+    const SharedVector<int32_t> got = tokens_of(calls);
+    for (size_t i = 0; i < kRows; ++i) {
+      const bool empty = i / kRowsPerRequest == 1;
+      CHECK(got[i] == (empty ? 0 : expected[i]));
+      CHECK((calls.ints[3][i] == TS_ROW_EMPTY) == empty);
+      CHECK(std::isnan(calls.logprobs[i]) == empty);
+    }
+    calls.poison();
+    CHECK(calls.verify() == TS_OK);
+    CHECK(calls.ints[5][1] == 1);  // an EMPTY row ends its chain
+    CHECK(calls.ints[3][2] == TS_ROW_EMPTY);
+    CHECK(calls.ints[0][0] == expected[0]);
+    CHECK(calls.ints[0][4] == expected[4]);
+  }
+}
+
 TEST_CASE("C10 structs of a newer header: zero in what is unknown is accepted, anything else is not") {
   struct NewerParams {
     ts_request_params params;
@@ -362,11 +400,11 @@ TEST_CASE("C10 structs of a newer header: zero in what is unknown is accepted, a
   };
   Calls calls;
   REQUIRE(calls.prepare() == TS_OK);
-  const std::vector<int32_t> expected = tokens_of(calls);
+  const SharedVector<int32_t> expected = tokens_of(calls);
   NewerRows newer{calls.rows, 0};
   newer.rows.struct_size = sizeof(newer);
   calls.poison();
-  CHECK(ts_sampler_sample(calls.sampler, &newer.rows, &calls.out, nullptr) == TS_OK);
+  CHECK(Calls::done(ts_sampler_sample(calls.sampler, &newer.rows, &calls.out, nullptr)) == TS_OK);
   CHECK(calls.ints[0] == expected);
   newer.extra = 1;
   calls.poison();
@@ -412,7 +450,7 @@ TEST_CASE("C10 structs are read to their end and no further") {
   CHECK(ts_sampler_create(config, &sampler) == TS_OK);
   CHECK(ts_sampler_prepare_step(sampler, step, nullptr) == TS_OK);
   CHECK(ts_sampler_sample(sampler, rows, out, nullptr) == TS_OK);
-  CHECK(ts_sampler_verify(sampler, rows, draft, verified, nullptr) == TS_OK);
+  CHECK(Calls::done(ts_sampler_verify(sampler, rows, draft, verified, nullptr)) == TS_OK);
   ts_sampler_destroy(sampler);
   for (void* p :
        {static_cast<void*>(config), static_cast<void*>(step), static_cast<void*>(rows), static_cast<void*>(out),

@@ -43,17 +43,17 @@ class Sized {
   unsigned char* bytes_;
 };
 
-// A prepared sampler and good arguments for each call. Host memory: CPU backend only.
+// A prepared sampler and good arguments for each call.
 struct Good {
   ts_config config{};
   ts_sampler* sampler = nullptr;
   uint64_t ids[kRequests] = {1, 2};
-  int64_t slots[kRequests] = {3, 1};
+  SharedVector<int64_t> slots = {3, 1};
   ts_request_params request_params[kRequests] = {params(1.0f, 0, 1.0f, 0.0f, 5), params(1.0f, 9, 0.9f, 0.0f, 6)};
-  std::vector<float> logits;
-  int64_t positions[kRequests] = {10, 20};
-  int32_t candidates[kRequests * kRowsPerRequest] = {0, 7, 0, 7};
-  std::vector<int32_t> written = std::vector<int32_t>(64, kPoison);  // every output of a call, 8 apart
+  SharedVector<float> logits;
+  SharedVector<int64_t> positions = {10, 20};
+  SharedVector<int32_t> candidates = {0, 7, 0, 7};
+  SharedVector<int32_t> written = SharedVector<int32_t>(64, kPoison);  // every output of a call, 8 apart
   ts_step step{};
   ts_rows rows{};
   ts_sample_out out{};
@@ -63,7 +63,7 @@ struct Good {
 
   Good() {
     config.struct_size = sizeof(config);
-    config.device = TS_DEVICE_CPU;
+    config.device = test_device();
     config.vocab_size = kVocab;
     config.n_slots = 4;
     config.max_rows_per_request = 4;
@@ -71,21 +71,21 @@ struct Good {
     for (int i = 0; i < kRequests * kRowsPerRequest * kVocab; ++i) {
       logits.push_back(0.25f * static_cast<float>(i * 29 % 17));
     }
-    step = {sizeof(step), kRequests, kRowsPerRequest, TS_INT64, ids, slots, request_params, 0, 0};
+    step = {sizeof(step), kRequests, kRowsPerRequest, TS_INT64, ids, slots.data(), request_params, 0, 0};
     rows.struct_size = sizeof(rows);
     rows.n_requests = kRequests;
     rows.rows_per_request = kRowsPerRequest;
     rows.logits = logits.data();
-    rows.slots = slots;
+    rows.slots = slots.data();
     rows.slots_type = TS_INT64;
-    rows.positions = positions;
+    rows.positions = positions.data();
     rows.positions_type = TS_INT64;
     int32_t* w = written.data();
     auto* floats = reinterpret_cast<float*>(w + 48);
     auto* flags = reinterpret_cast<uint32_t*>(w + 40);
     auto* bad_rows = reinterpret_cast<uint32_t*>(w + 56);
     out = {sizeof(out), 0, w, floats, w + 8, w + 16, flags, bad_rows};
-    draft = {sizeof(draft), 0, candidates, 0};
+    draft = {sizeof(draft), 0, candidates.data(), 0};
     verified = {sizeof(verified), 0, w, w + 24, w + 32, floats, w + 8, w + 16, flags, bad_rows};
     broadcast.struct_size = sizeof(broadcast);
     REQUIRE(prepare(&step) == TS_OK);
@@ -93,17 +93,23 @@ struct Good {
   ~Good() { ts_sampler_destroy(sampler); }
 
   void poison() { written.assign(written.size(), kPoison); }
-  bool untouched() const { return written == std::vector<int32_t>(written.size(), kPoison); }
+  bool untouched() const { return written == SharedVector<int32_t>(written.size(), kPoison); }
   ts_status prepare(const ts_step* s) { return ts_sampler_prepare_step(sampler, s, nullptr); }
-  ts_status sample(const ts_rows* r, const ts_sample_out* o) { return ts_sampler_sample(sampler, r, o, nullptr); }
+  ts_status sample(const ts_rows* r, const ts_sample_out* o) {
+    const ts_status status = ts_sampler_sample(sampler, r, o, nullptr);
+    synchronize();
+    return status;
+  }
   ts_status verify(const ts_rows* r, const ts_draft* d, const ts_verify_out* v) {
-    return ts_sampler_verify(sampler, r, d, v, nullptr);
+    const ts_status status = ts_sampler_verify(sampler, r, d, v, nullptr);
+    synchronize();
+    return status;
   }
   // What the good calls write, one after the other.
   std::vector<int32_t> answer() {
     poison();
     REQUIRE(sample(&rows, &out) == TS_OK);
-    std::vector<int32_t> all = written;
+    std::vector<int32_t> all(written.begin(), written.end());
     poison();
     REQUIRE(verify(&rows, &draft, &verified) == TS_OK);
     all.insert(all.end(), written.begin(), written.end());
@@ -225,30 +231,38 @@ TEST_CASE("C10 indices of 64 bits are not cut to 32") {
   const std::vector<int32_t> before = good.answer();
   // Each would be a slot of the step if its low half were taken.
   for (const int64_t wrong : {(int64_t{1} << 32) + 3, (int64_t{1} << 62) + 1, INT64_MIN + 1, INT64_MIN, INT64_MAX}) {
-    const int64_t slots[kRequests] = {3, wrong};
+    const SharedVector<int64_t> slots = {3, wrong};
     ts_step step = good.step;
-    step.slots = slots;
+    step.slots = slots.data();
     CHECK(good.prepare(&step) == TS_ERROR_INVALID_ARGUMENT);
     CHECK_THAT(ts_last_error(), says("ts_step.slots[1]"));
     ts_rows rows = good.rows;
-    rows.slots = slots;
+    rows.slots = slots.data();
     good.poison();
-    CHECK(good.sample(&rows, &good.out) == TS_ERROR_INVALID_ARGUMENT);
-    CHECK_THAT(ts_last_error(), says("ts_rows.slots[1]"));
-    CHECK(good.verify(&rows, &good.draft, &good.verified) == TS_ERROR_INVALID_ARGUMENT);
-    CHECK(good.untouched());
-    CHECK(ts_sampler_release_slots(good.sampler, slots + 1, TS_INT64, 1) == TS_ERROR_INVALID_ARGUMENT);
+    if (on_cuda()) {  // only the device sees it: EMPTY rows, not the rows of the slot's low half
+      CHECK(good.sample(&rows, &good.out) == TS_OK);
+      const auto* flags = good.out.row_flags;
+      CHECK((flags[0] == 0u && flags[1] == 0u && flags[2] == TS_ROW_EMPTY && flags[3] == TS_ROW_EMPTY));
+    } else {
+      CHECK(good.sample(&rows, &good.out) == TS_ERROR_INVALID_ARGUMENT);
+      CHECK_THAT(ts_last_error(), says("ts_rows.slots[1]"));
+      CHECK(good.verify(&rows, &good.draft, &good.verified) == TS_ERROR_INVALID_ARGUMENT);
+      CHECK(good.untouched());
+    }
+    CHECK(ts_sampler_release_slots(good.sampler, slots.data() + 1, TS_INT64, 1) == TS_ERROR_INVALID_ARGUMENT);
     CHECK(good.answer() == before);
   }
-  const int64_t negative[kRequests] = {0, INT64_MIN};
   ts_rows rows = good.rows;
-  rows.positions = negative;
-  good.poison();
-  CHECK(good.sample(&rows, &good.out) == TS_ERROR_INVALID_ARGUMENT);
-  CHECK(good.untouched());
+  if (!on_cuda()) {  // only the device sees it there, and takes any number
+    const SharedVector<int64_t> negative = {0, INT64_MIN};
+    rows.positions = negative.data();
+    good.poison();
+    CHECK(good.sample(&rows, &good.out) == TS_ERROR_INVALID_ARGUMENT);
+    CHECK(good.untouched());
+  }
   // The last offset is an offset, and the row after it has a position too.
-  const int64_t last[kRequests] = {INT64_MAX, INT64_MAX};
-  rows.positions = last;
+  const SharedVector<int64_t> last = {INT64_MAX, INT64_MAX};
+  rows.positions = last.data();
   CHECK(good.sample(&rows, &good.out) == TS_OK);
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // FAULTS.md D (layout), E (verification) and F (log-probabilities), where no GPU is needed.
-#include <sys/mman.h>
-
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -40,50 +38,46 @@ TEST_CASE("D1 offsets are 64-bit: rows and masks more than 2^31 elements apart")
   // Only the pages of the rows are ever touched.
   const int64_t stride = (int64_t{1} << 31) + 24;  // elements
   const int32_t vocab = 1000;
-  const size_t logits_bytes = static_cast<size_t>(2 * stride + vocab) * 4;
-  void* memory =
-      mmap(nullptr, logits_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  REQUIRE(memory != MAP_FAILED);
-  void* mask_memory =
-      mmap(nullptr, logits_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  REQUIRE(mask_memory != MAP_FAILED);
-  auto* logits = static_cast<float*>(memory);
-  auto* mask = static_cast<int32_t*>(mask_memory);
+  const size_t n_bytes = static_cast<size_t>(2 * stride + vocab) * 4;
+  HugeBytes logits(n_bytes), mask(n_bytes);
   for (int64_t r = 0; r < 3; ++r) {
-    logits[r * stride + 100 * (r + 1)] = 9.0f;
-    logits[r * stride + 7] = 20.0f;  // masked
-    for (int64_t w = 0; w < 32; ++w) mask[r * stride + w] = w == 0 ? ~(1 << 7) : -1;
+    std::vector<float> row(static_cast<size_t>(vocab), 0.0f);
+    row[static_cast<size_t>(100 * (r + 1))] = 9.0f;
+    row[7] = 20.0f;  // masked
+    std::vector<int32_t> words(32, -1);
+    words[0] = ~(1 << 7);
+    logits.put(static_cast<size_t>(r * stride) * 4, row.data(), row.size() * 4);
+    mask.put(static_cast<size_t>(r * stride) * 4, words.data(), words.size() * 4);
   }
   ts_config config{};
   config.struct_size = sizeof(config);
-  config.device = TS_DEVICE_CPU;
+  config.device = test_device();
   config.vocab_size = vocab;
   ts_sampler* sampler = nullptr;
   REQUIRE(ts_sampler_create(&config, &sampler) == TS_OK);
   const uint64_t ids[] = {1, 2, 3};
-  const int32_t slots[] = {0, 1, 2};
+  const SharedVector<int32_t> slots = {0, 1, 2};
   const std::vector<ts_request_params> greedy(3, params(0.0f));
-  const ts_step step{sizeof(ts_step), 3, 1, TS_INT32, ids, slots, greedy.data(), 0, 0};
+  const ts_step step{sizeof(ts_step), 3, 1, TS_INT32, ids, slots.data(), greedy.data(), 0, 0};
   REQUIRE(ts_sampler_prepare_step(sampler, &step, nullptr) == TS_OK);
   ts_rows rows{};
   rows.struct_size = sizeof(rows);
   rows.n_requests = 3;
-  rows.logits = logits;
+  rows.logits = logits.data();
   rows.row_stride = stride;
-  rows.slots = slots;
-  rows.allow_mask = mask;
+  rows.slots = slots.data();
+  rows.allow_mask = static_cast<const int32_t*>(mask.data());
   rows.mask_stride = stride;
-  int32_t tokens[3] = {};
+  SharedVector<int32_t> tokens(3);
   ts_sample_out out{};
   out.struct_size = sizeof(out);
-  out.tokens = tokens;
+  out.tokens = tokens.data();
   CHECK(ts_sampler_sample(sampler, &rows, &out, nullptr) == TS_OK);
+  synchronize();
   CHECK(tokens[0] == 100);
   CHECK(tokens[1] == 200);
   CHECK(tokens[2] == 300);
   ts_sampler_destroy(sampler);
-  munmap(memory, logits_bytes);
-  munmap(mask_memory, logits_bytes);
 }
 
 TEST_CASE("D2 strides, shifted bases and column slices give the tokens of the packed copy") {

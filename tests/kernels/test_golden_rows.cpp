@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "support/catch.h"
+#include "support/data.h"
+#include "support/device_memory.h"
 #include "tssample.h"
 
 namespace ts::test {
@@ -102,7 +104,7 @@ GoldenRow parse(const json& v) {
 
 const std::vector<GoldenRow>& golden_rows() {
   static const std::vector<GoldenRow> rows = [] {
-    std::ifstream file(TS_TEST_DATA_DIR "/contract_vectors.json");
+    std::ifstream file(data_path("contract_vectors.json"));
     const json all = json::parse(file);
     std::vector<GoldenRow> parsed;
     for (const json& v : all.at("rows")) parsed.push_back(parse(v));
@@ -117,7 +119,7 @@ using SamplerPtr = std::unique_ptr<ts_sampler, decltype(&ts_sampler_destroy)>;
 SamplerPtr make_sampler(int32_t vocab_size, uint64_t seed, int32_t invalid_token) {
   ts_config config{};
   config.struct_size = sizeof(config);
-  config.device = TS_DEVICE_CPU;
+  config.device = test_device();
   config.vocab_size = vocab_size;
   config.n_slots = 128;
   config.seed = seed;
@@ -131,9 +133,9 @@ SamplerPtr make_sampler(int32_t vocab_size, uint64_t seed, int32_t invalid_token
 
 // What a call writes, with values in it that no row has.
 struct Outputs {
-  std::vector<int32_t> tokens, ranks, n_kept;
-  std::vector<float> logprobs;
-  std::vector<uint32_t> flags;
+  SharedVector<int32_t> tokens, ranks, n_kept;
+  SharedVector<float> logprobs;
+  SharedVector<uint32_t> flags;
 
   explicit Outputs(size_t n) : tokens(n, -9), ranks(n, -9), n_kept(n, -9), logprobs(n, 9.0f), flags(n, 99) {}
 
@@ -164,8 +166,8 @@ struct Outputs {
 
 // Rows of one logits type in memory, `stride` elements apart, NaN in between.
 struct Logits {
-  std::vector<uint32_t> wide;
-  std::vector<uint16_t> narrow;
+  SharedVector<uint32_t> wide;
+  SharedVector<uint16_t> narrow;
   int32_t type;
 
   Logits(int32_t logits_type, size_t n) : type(logits_type) {
@@ -187,22 +189,22 @@ void sample_alone(const GoldenRow& row, bool as_fp32, int32_t n_rows, int32_t ex
   INFO(row.name << (as_fp32 ? ", as fp32" : "") << ", row " << n_rows - 1);
   const SamplerPtr sampler =
       make_sampler(std::max(row.vocab(), row.invalid_token + 1) + extra_vocab, row.sampler_seed, row.invalid_token);
-  const int32_t slot = 3;
+  const SharedVector<int32_t> slot = {3};
   ts_step step{};
   step.struct_size = sizeof(step);
   step.n_requests = 1;
   step.rows_per_request = n_rows;
   step.request_ids = &row.request_id;
-  step.slots = &slot;
+  step.slots = slot.data();
   step.params = &row.params;
   REQUIRE(ts_sampler_prepare_step(sampler.get(), &step, nullptr) == TS_OK);
 
   const int64_t stride = row.vocab() + gap;
   Logits logits(as_fp32 ? static_cast<int32_t>(TS_FP32) : row.logits_type, static_cast<size_t>(stride * n_rows));
   logits.put(static_cast<size_t>(stride * (n_rows - 1)), as_fp32 ? row.as_fp32 : row.logits);
-  std::vector<int32_t> mask(row.mask.size() * static_cast<size_t>(n_rows - 1), 0);
+  SharedVector<int32_t> mask(row.mask.size() * static_cast<size_t>(n_rows - 1), 0);
   mask.insert(mask.end(), row.mask.begin(), row.mask.end());
-  const int64_t position = row.position - (n_rows - 1);
+  const SharedVector<int64_t> position = {row.position - (n_rows - 1)};
   ts_rows rows{};
   rows.struct_size = sizeof(rows);
   rows.n_requests = 1;
@@ -212,8 +214,8 @@ void sample_alone(const GoldenRow& row, bool as_fp32, int32_t n_rows, int32_t ex
   rows.row_stride = stride;
   rows.logits_type = logits.type;
   rows.n_valid = row.n_valid;
-  rows.slots = &slot;
-  rows.positions = &position;
+  rows.slots = slot.data();
+  rows.positions = position.data();
   rows.positions_type = TS_INT64;
   rows.allow_mask = row.masked ? mask.data() : nullptr;
   rows.mask_words = static_cast<int32_t>(row.mask.size());
@@ -222,6 +224,7 @@ void sample_alone(const GoldenRow& row, bool as_fp32, int32_t n_rows, int32_t ex
   const ts_status status = ts_sampler_sample(sampler.get(), &rows, &out, nullptr);
   INFO(ts_last_error());
   REQUIRE(status == TS_OK);
+  synchronize();
   outputs.check(static_cast<size_t>(n_rows - 1), row);
 }
 
@@ -234,8 +237,8 @@ void sample_batch(const std::vector<GoldenRow>& all) {
   }
   const size_t n = batch.size();
   std::vector<uint64_t> ids(n);
-  std::vector<int32_t> slots(n), mask(n * kWords, 0);
-  std::vector<int64_t> positions(n);
+  SharedVector<int32_t> slots(n), mask(n * kWords, 0);
+  SharedVector<int64_t> positions(n);
   std::vector<ts_request_params> params(n);
   Logits logits(TS_FP32, n * kVocab);
   for (size_t i = 0; i < n; ++i) {
@@ -277,6 +280,7 @@ void sample_batch(const std::vector<GoldenRow>& all) {
   Outputs outputs(n);
   const ts_sample_out out = outputs.view();
   REQUIRE(ts_sampler_sample(sampler.get(), &rows, &out, nullptr) == TS_OK);
+  synchronize();
   for (size_t i = 0; i < n; ++i) outputs.check(i, *batch[i], (batch[i]->flags & TS_ROW_EMPTY) == 0);
 }
 

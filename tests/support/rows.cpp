@@ -10,6 +10,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "support/data.h"
+
 namespace ts::test {
 namespace {
 
@@ -128,7 +130,7 @@ Logits pack(std::vector<std::vector<float>>& rows, int32_t type, int64_t stride)
 
 std::vector<uint16_t> real_rows() {
   const char* all = std::getenv("TS_LM_DATA");
-  const std::string path = all != nullptr ? all : std::string(TS_TEST_DATA_DIR) + "/lm_rows_8x128256.bf16";
+  const std::string path = all != nullptr ? all : data_path("lm_rows_8x128256.bf16");
   static const int once = all != nullptr ? 0 : std::puts("real rows: the committed 8; set TS_LM_DATA for more");
   static_cast<void>(once);
   std::ifstream in(path, std::ios::binary);

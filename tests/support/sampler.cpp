@@ -2,8 +2,6 @@
 // The C API for tests.
 #include "support/sampler.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -11,9 +9,6 @@
 
 namespace ts::test {
 namespace {
-
-// Keeps freed memory: tests copy the same tens of megabytes a thousand times, and fresh pages cost more than the tests.
-const bool keeps_memory = mallopt(M_MMAP_THRESHOLD, 1 << 30) != 0 && mallopt(M_TRIM_THRESHOLD, 1 << 30) != 0;
 
 void require(ts_status status, const char* call) {
   if (status == TS_OK) return;
@@ -85,7 +80,7 @@ template <class T>
 struct Output {
   explicit Output(size_t n) : host(n) {
     std::memset(host.data(), 0x5A, n * sizeof(T));
-    device = DeviceBytes(host.data(), n * sizeof(T));
+    device = DeviceBytes::guarded(host.data(), n * sizeof(T));
   }
   T* data() { return static_cast<T*>(device.data()); }
   std::vector<T> take() {
@@ -107,14 +102,6 @@ ts_request_params params(float temperature, int32_t top_k, float top_p, float mi
   p.top_p = top_p;
   p.min_p = min_p;
   return p;
-}
-
-DeviceBytes::DeviceBytes(const void* host, size_t n_bytes) : bytes_(n_bytes) {
-  if (n_bytes > 0) std::memcpy(bytes_.data(), host, n_bytes);
-}
-
-void DeviceBytes::read(void* host, size_t n_bytes) const {
-  if (n_bytes > 0) std::memcpy(host, bytes_.data(), n_bytes);
 }
 
 Logits Logits::fp32(const std::vector<float>& values) { return from_elements(TS_FP32, values); }
@@ -212,13 +199,6 @@ std::vector<int32_t> Sampler::tokens(const Batch& batch) {
 }
 
 std::string Sampler::route() const { return ts_sampler_step_route(sampler_); }
-
-int32_t test_device() {
-  const char* name = std::getenv("TS_TEST_DEVICE");
-  if (name == nullptr || std::strcmp(name, "cpu") == 0) return TS_DEVICE_CPU;
-  if (std::strcmp(name, "cuda") == 0) return TS_DEVICE_CUDA;
-  throw std::runtime_error("TS_TEST_DEVICE is neither cpu nor cuda");
-}
 
 ScopedEnvironment::ScopedEnvironment(const char* name, const char* value) : name_(name) {
   if (const char* before = std::getenv(name)) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/device_memory.h"
 #include "tssample.h"
 
 namespace ts::test {
@@ -13,19 +14,6 @@ namespace ts::test {
 // Temperature 1, no filter, seed 0 given as the request's own; change what a test is about.
 ts_request_params params(float temperature = 1.0f, int32_t top_k = 0, float top_p = 1.0f, float min_p = 0.0f,
                          uint64_t seed = 0);
-
-// Bytes in the device's memory, filled from and read into host vectors. On the CPU: a copy, so that reads and writes
-// past its end are seen by the address sanitizer.
-class DeviceBytes {
- public:
-  DeviceBytes() = default;
-  DeviceBytes(const void* host, size_t n_bytes);
-  void* data() { return bytes_.empty() ? nullptr : bytes_.data(); }
-  void read(void* host, size_t n_bytes) const;
-
- private:
-  std::vector<unsigned char> bytes_;
-};
 
 // Logits of rows in one of the three types. shift: elements that the first row lies behind an aligned address.
 struct Logits {
@@ -97,9 +85,6 @@ class Sampler {
  private:
   ts_sampler* sampler_ = nullptr;
 };
-
-// TS_DEVICE_CPU or TS_DEVICE_CUDA, as TS_TEST_DEVICE says.
-int32_t test_device();
 
 // Sets an environment variable for its lifetime; nullptr unsets it.
 class ScopedEnvironment {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// After create, no call allocates: every operator new of this program is counted.
+// After create, no call allocates, on either backend: every operator new of this program is counted.
 #if !defined(__SANITIZE_ADDRESS__)  // the sanitizer has an operator new of its own
 #include <cstdlib>
 #include <new>
@@ -7,6 +7,8 @@
 
 #include "core/sampler.h"
 #include "support/catch.h"
+#include "support/device_memory.h"
+#include "support/max_graphs.h"
 
 namespace {
 long n_allocations = 0;
@@ -22,12 +24,15 @@ void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace ts {
 
+using test::SharedVector;
+
 TEST_CASE("prepare_step, sample and verify allocate nothing") {
   ts_config config{};
   config.struct_size = sizeof(config);
-  config.device = TS_DEVICE_CPU;
+  config.device = test::test_device();
   config.vocab_size = 5000;
   config.n_slots = 16;
+  test::set_max_graphs(config, -1);  // the first call of a shape makes its graph otherwise
   Sampler sampler(config, Environment{});
   ts_broadcast broadcast{};
   broadcast.struct_size = sizeof(broadcast);
@@ -35,17 +40,17 @@ TEST_CASE("prepare_step, sample and verify allocate nothing") {
   broadcast.callback = [](void*, void*, size_t, ts_stream) -> ts_status { return TS_OK; };
   sampler.set_broadcast(broadcast);
 
-  std::vector<float> logits(16 * 5000);
+  SharedVector<float> logits(16 * 5000);
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>((i * 2654435761u) % 1000) * 0.01f;
   std::vector<uint64_t> ids(4);
-  std::vector<int32_t> slots = {3, 1, 0, 9};
+  SharedVector<int32_t> slots = {3, 1, 0, 9};
   std::vector<ts_request_params> params(4, ts_request_params TS_REQUEST_PARAMS_INIT);
   params[1].top_k = 40;
   params[2].top_p = 0.9f;
   params[3].min_p = 0.1f;
-  std::vector<int32_t> tokens(16), accept_index(16), accept_length(4), ranks(16), candidates(16), kept(16);
-  std::vector<float> logprobs(16);
-  uint32_t n_bad_rows = 0;
+  SharedVector<int32_t> tokens(16), accept_index(16), accept_length(4), ranks(16), candidates(16), kept(16);
+  SharedVector<float> logprobs(16);
+  SharedVector<uint32_t> n_bad_rows(1);
 
   for (uint64_t round = 0; round < 3; ++round) {
     for (size_t i = 0; i < ids.size(); ++i) ids[i] = round * 4 + i;
@@ -68,7 +73,7 @@ TEST_CASE("prepare_step, sample and verify allocate nothing") {
     out.logprobs = logprobs.data();
     out.ranks = ranks.data();
     out.n_kept = kept.data();
-    out.n_bad_rows = &n_bad_rows;
+    out.n_bad_rows = n_bad_rows.data();
     ts_draft draft{};
     draft.struct_size = sizeof(draft);
     draft.candidates = candidates.data();
@@ -85,6 +90,7 @@ TEST_CASE("prepare_step, sample and verify allocate nothing") {
     sampler.verify(rows, draft, verified, nullptr);
     const long after = n_allocations;
     CHECK(after == before);
+    test::synchronize();
   }
   // The counter counts.
   const long before = n_allocations;
