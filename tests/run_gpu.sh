@@ -84,6 +84,7 @@ part capture 300 "$prebuilt/capture_test"
 part stream 300 "$prebuilt/stream_test"
 part torch 300 python3 "$prebuilt/test_torch_capture.py"
 part owned-graphs 300 "$prebuilt/owned_graphs"
+part launches 300 "$prebuilt/launches"
 on_gpu kernels kernel_tests
 # shellcheck disable=SC2086
 part compare 420 "$prebuilt/compare" --real "$prebuilt/data/real_rows.bf16" ${TS_COMPARE_OPTIONS:-}

@@ -22,7 +22,7 @@ cp "$build/libtssample.so.0" "$to/"
 for program in kernel_tests stats_tests unit_tests; do
   cp "$build/tests/$program" "$to/"
 done
-for program in compare capture_test stream_test owned_graphs; do
+for program in compare capture_test stream_test owned_graphs launches; do
   cp "$build/tests/gpu/$program" "$to/"
 done
 [ -f "$build/bench_sampler" ] && cp "$build/bench_sampler" "$to/"
