@@ -49,24 +49,29 @@ class ExactRow {
   // visit(logits, group) for each group of the block's slice with a logit of at least `least`.
   template <class Visit>
   __device__ void for_each_group(float least, const Visit& visit) const {
+    // Groups under way: their loads must not wait for one another.
+    constexpr int kAhead = 4 / Raw<Type>::kWords;
+    Raw<Type> raws[kAhead];
     int32_t group = source_.first_group + static_cast<int32_t>(threadIdx.x);
-    if (group >= source_.end_group) return;
-    Raw<Type> raw = source_.load(group);
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      if (group + i * kExactThreads < source_.end_group) raws[i] = source_.load(group + i * kExactThreads);
+    }
 #pragma unroll 1
-    while (true) {
-      const int32_t next = group + kExactThreads;
-      Raw<Type> next_raw = raw;
-      if (next < source_.end_group) next_raw = source_.load(next);
-      uint32_t flags = 0;
-      const float top = raw.top(flags);
-      if (top >= least && top > kMinusInf) {
-        float logits[kGroup];
+    for (; group < source_.end_group; group += kExactThreads) {
+      const Raw<Type> raw = raws[0];
+#pragma unroll
+      for (int i = 1; i < kAhead; ++i) raws[i - 1] = raws[i];
+      const int32_t last = group + kAhead * kExactThreads;
+      if (last < source_.end_group) raws[kAhead - 1] = source_.load(last);
+      float logits[kGroup];
+      if (raw.stored_top() <= kFloatMax) {
+        if (!(raw.stored_top() >= least)) continue;
+        raw.unpack(logits);
+      } else {
         raw.clean(logits);
-        visit(logits, group);
       }
-      if (next >= source_.end_group) return;
-      group = next;
-      raw = next_raw;
+      visit(logits, group);
     }
   }
 
@@ -87,11 +92,18 @@ class ExactRow {
     const float factor = row_.state.log2e_over_t;
     float before = 0.0f;
     for_each_group(logit, [&](const float(&logits)[kGroup], int32_t group) {
+      bool tied = false;
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) {
-        const bool in_front =
-            logits[j] > logit || (logits[j] == logit && static_cast<uint32_t>(group * kGroup + j) < id);
-        before += in_front ? exp2_approx((logits[j] - row_.max) * factor) : 0.0f;
+        if (logits[j] > logit) before += exp2_approx((logits[j] - row_.max) * factor);
+        tied |= logits[j] == logit;
+      }
+      if (tied) {
+#pragma unroll
+        for (int j = 0; j < kGroup; ++j) {
+          const bool in_front = logits[j] == logit && static_cast<uint32_t>(group * kGroup + j) < id;
+          before += in_front ? exp2_approx((logit - row_.max) * factor) : 0.0f;
+        }
       }
     });
     return team_reduce(before, team_, shared_.team, Add{});
@@ -301,8 +313,8 @@ __global__ void __launch_bounds__(kExactThreads, 2) exact_kernel(const Call call
   ExactShared& shared = *reinterpret_cast<ExactShared*>(shared_bytes);
   const uint32_t n_open = call.open_rows->n;
   if (n_open == 0) return;
-  // Why alone when there are many: nothing waits for another block then.
-  const Team team(n_open > gridDim.x / 2);
+  // Why alone when there are more than clusters: nothing waits for another block then.
+  const Team team(n_open > gridDim.x / cluster_size());
   const uint32_t n_teams = gridDim.x / team.size();
   for (uint32_t i = blockIdx.x / team.size(); i < n_open; i += n_teams) {
     const int64_t row_index = call.open_rows->rows[i];

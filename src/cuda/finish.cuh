@@ -179,6 +179,35 @@ static __device__ __noinline__ ListOutcome cut_and_draw(ListedRow at, uint64_t l
   return {Open::kNo, best.id, bounded ? sample_shared().list.entries[n_stay - 1] : 0};
 }
 
+// The row's winner with top-p, from the best of a larger set, if the list shows it: what is kept lies before a winner that
+// is not. Gives up after a few. last_key: what top-k left, 0: top-k is off.
+constexpr int32_t kWinnersInList = 4;
+static __device__ __noinline__ ListOutcome winner_in_list(ListedRow at, uint64_t last_key, Scored winner) {
+#pragma unroll 1
+  for (int32_t i = 0; i < kWinnersInList; ++i) {
+    const uint64_t order = order_key(winner.logit, winner.id);
+    const FrontSums sums = front_sums(at, last_key, order);
+    MassLimits limits;
+    if (last_key != 0 || at.floor_key == 0) {
+      const uint64_t limit = mass_limit(at.row.state.top_p_fixed, sums.total);
+      limits.low = limits.high = limit > 0 ? limit : 1;
+    } else {
+      limits = limits_of(at.mass, at.row.state.top_p_fixed);
+    }
+    if (sums.before < limits.high) {
+      if (order < at.floor_key) return {Open::kWinner, winner.id, 0};
+      if (sums.before >= limits.low && sums.before != 0) return {Open::kAll, 0, 0};
+      if (!(winner.logit - at.row.max >= at.min_distance())) {
+        // Min-p keeps less than top-p, and all that lies in the list.
+        winner = draw_list(at.n, last_key, at.min_distance(), at.row);
+      }
+      return {Open::kNo, winner.id, last_key};
+    }
+    winner = draw_list(at.n, order + 1, kMinusInf, at.row);
+  }
+  return cut_and_draw(at, last_key);
+}
+
 // A row with a top-k or min-p that the list may hold. No winner is known.
 __device__ inline ListOutcome finish_top(ListedRow at) {
   const RowState& state = at.row.state;
@@ -192,11 +221,8 @@ __device__ inline ListOutcome finish_top(ListedRow at) {
   }
   const bool with_top_p = (state.needs & kNeedTopP) != 0;
   if (with_top_p && at.exact_cut) return cut_and_draw(at, last_key);
-  const Scored best = draw_list(at.n, last_key, at.min_distance(), at.row);
-  if (with_top_p) {
-    const FrontSums sums = front_sums(at, last_key, order_key(best.logit, best.id));
-    if (sums.before != 0 && sums.before >= mass_limit(state.top_p_fixed, sums.total)) return cut_and_draw(at, last_key);
-  }
+  const Scored best = draw_list(at.n, last_key, with_top_p ? kMinusInf : at.min_distance(), at.row);
+  if (with_top_p) return winner_in_list(at, last_key, best);
   return {Open::kNo, best.id, last_key};
 }
 
@@ -204,19 +230,12 @@ __device__ inline ListOutcome finish_top(ListedRow at) {
 __device__ inline ListOutcome finish_winner(ListedRow at, const Scored& winner) {
   const RowState& state = at.row.state;
   const ListOutcome open{Open::kAll, 0, 0};
-  const uint64_t order = order_key(winner.logit, winner.id);
-  if ((state.needs & (kNeedTopK | kNeedTopP)) != 0) {
-    const FrontSums sums = front_sums(at, 0, order);
-    const bool listed = order >= at.floor_key;
-    if ((state.needs & kNeedTopK) != 0) {
-      if (!listed || sums.n_before >= state.top_k || (state.needs & kNeedTopP) != 0) return open;
-    } else {
-      if (!usable(at.mass)) return open;
-      const MassLimits limits = limits_of(at.mass, state.top_p_fixed);
-      if (sums.before >= limits.high) return cut_and_draw(at, 0);  // in front of it there is too much, listed or not
-      if (!listed) return {Open::kWinner, winner.id, 0};
-      if (sums.before >= limits.low && sums.before != 0) return open;
-    }
+  if ((state.needs & kNeedTopK) != 0) {
+    const uint64_t order = order_key(winner.logit, winner.id);
+    if ((state.needs & kNeedTopP) != 0 || order < at.floor_key) return open;
+    if (front_sums(at, 0, order).n_before >= state.top_k) return open;
+  } else if ((state.needs & kNeedTopP) != 0) {
+    return usable(at.mass) ? winner_in_list(at, 0, winner) : open;
   }
   if (winner.logit - at.row.max >= at.min_distance()) return {Open::kNo, winner.id, 0};
   // Min-p alone decides: what it keeps lies before the winner.
