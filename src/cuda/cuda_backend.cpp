@@ -32,6 +32,7 @@ class CudaBackend final : public Backend {
         staging_(config.max_requests, programmatic_.supported),
         graphs_(config.max_graphs) {
     load_kernels();
+    warm_up();
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 
@@ -46,9 +47,10 @@ class CudaBackend final : public Backend {
   void sample(const Step& step, const ts_rows& rows, const ts_sample_out& out, ts_stream stream) override {
     const DeviceScope scope(config_.device_ordinal);
     LaunchList list(programmatic_);
-    add_rows(list, rows, way_of(step.plan),
+    const bool graph = takes_graph(stream);
+    add_rows(list, rows, way_of(step.plan, graph),
              {out.tokens, out.logprobs, out.ranks, out.n_kept, out.row_flags, out.n_bad_rows});
-    run(list, stream);
+    run(list, graph, stream);
   }
 
   void verify(const Step& step, const ts_rows& rows, const ts_draft& draft, const ts_verify_out& out,
@@ -56,14 +58,15 @@ class CudaBackend final : public Backend {
     const DeviceScope scope(config_.device_ordinal);
     LaunchList list(programmatic_);
     Outputs results{out.predict, out.logprobs, out.ranks, out.n_kept, out.row_flags, nullptr};
-    add_rows(list, rows, way_of(step.plan), results);
+    const bool graph = takes_graph(stream);
+    add_rows(list, rows, way_of(step.plan, graph), results);
     // Why only now: rows behind a chain's end do not count.
     results.n_bad_rows = out.n_bad_rows;
     launch_verify(list,
                   {draft.candidates, draft.candidates_stride, rows.n_requests, rows.rows_per_request, out.predict,
                    out.accept_index, out.accept_length},
                   picks_.as<RowPick>(), results);
-    run(list, stream);
+    run(list, graph, stream);
   }
 
   Broadcast make_broadcast(const ts_broadcast& broadcast) override {
@@ -77,6 +80,36 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  // Runs every kernel on one row of one id. Why: the driver gives a kernel what it needs (local memory, say) at its first
+  // launch, and may wait for other kernels to end before.
+  void warm_up() const {
+    Call call{};
+    call.logits = lists_.as<void>();
+    call.row_stride = call.vocab = call.n_valid = call.rows_per_request = call.n_slices = 1;
+    call.slots = totals_.as<void>();
+    call.states = pool_.as<RequestState>();
+    call.n_slots = config_.n_slots;
+    call.open_rows = open_rows_.as<OpenRows>();
+    Outputs out{};
+    out.tokens = lists_.as<int32_t>() + 4;
+    out.logprobs = lists_.as<float>() + 5;
+    for (const int32_t type : {TS_FP32, TS_BF16, TS_FP16}) {
+      for (const Ways ways : {Ways::kGreedy, Ways::kNoise, Ways::kTop, Ways::kBoth, Ways::kAll}) {
+        LaunchList list(programmatic_);
+        launch_sample(list, type, ways, call, 1, picks_.as<RowPick>(), slices_.as<SlicePick>(), lists_.as<uint64_t>(),
+                      out);
+        enqueue(list, nullptr);
+      }
+      for (int32_t* ranks : {static_cast<int32_t*>(nullptr), lists_.as<int32_t>() + 6}) {
+        LaunchList list(programmatic_);
+        out.ranks = ranks;
+        launch_exact(list, type, call, tuning_.cluster_size, tuning_.cluster_size, picks_.as<RowPick>(), out);
+        launch_report(list, type, call, 1, picks_.as<RowPick>(), totals_.as<RowTotals>(), out);
+        enqueue(list, nullptr);
+      }
+    }
+  }
+
   // Blocks of a call whose rows are shared: slices_for gives fewer than twice the rows' share, and at least two a row.
   int64_t max_sliced_blocks() const {
     return 2 * int64_t{n_sm_} * std::max(tuning_.greedy_blocks_per_sm, tuning_.blocks_per_sm);
@@ -105,10 +138,12 @@ class CudaBackend final : public Backend {
 
   // The way that a step goes. Why its variant's: so few graphs serve all steps, and those that were made ahead are the
   // ones that steps find.
-  Plan way_of(const Plan& plan) const { return graphs_.enabled() && !plan.forced ? variant_plan(plan) : plan; }
+  Plan way_of(const Plan& plan, bool graph) const { return graph && !plan.forced ? variant_plan(plan) : plan; }
 
-  void run(const LaunchList& list, cudaStream_t stream) {
-    if (graphs_.enabled() && !is_capturing(stream)) {
+  bool takes_graph(cudaStream_t stream) const { return graphs_.enabled() && !is_capturing(stream); }
+
+  void run(const LaunchList& list, bool graph, cudaStream_t stream) {
+    if (graph) {
       graphs_.launch(list, stream);
     } else {
       enqueue(list, stream);

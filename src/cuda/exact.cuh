@@ -28,6 +28,46 @@ struct ExactShared {
   uint32_t flag;
 };
 
+// Whether a cut and min-p leave an id.
+__device__ inline bool is_left(float logit, uint32_t id, uint64_t last_key, float min_distance, float max) {
+  return logit > kMinusInf && order_key(logit, id) >= last_key && logit - max >= min_distance;
+}
+
+// The best of a group's ids that may win and that a cut and min-p leave. Raises the block's bound.
+template <class Type>
+__device__ __noinline__ Scored best_of_group(Raw<Type> raw, int32_t group, PhiloxBlock block, uint64_t last_key,
+                                             float min_distance, const RowContext& row, ExactShared& shared) {
+  const float factor = row.state.log2e_over_t;
+  float bound = from_ordered(*const_cast<volatile int32_t*>(&shared.bound));
+  float logits[kGroup];
+  raw.clean(logits);
+  uint32_t may = 0;
+#pragma unroll
+  for (int j = 0; j < kGroup; ++j) {
+    const uint32_t coarse = coarse_bits(block, j);
+    if (is_left(logits[j], static_cast<uint32_t>(group * kGroup + j), last_key, min_distance, row.max) &&
+        may_win(logits[j], coarse, factor, bound)) {
+      may |= 1u << j;
+      bound = fmaxf(bound, lower_score(logits[j], coarse, factor));
+    }
+  }
+  if (may != 0) atomicMax(&shared.bound, ordered(bound));
+  Scored best = no_score();
+#pragma unroll 1
+  while (may != 0) {
+    const uint32_t j = static_cast<uint32_t>(__ffs(static_cast<int>(may))) - 1;
+    may &= may - 1;
+    float logit = logits[0];
+#pragma unroll
+    for (int t = 1; t < kGroup; ++t) logit = j == t ? logits[t] : logit;
+    const uint32_t id = static_cast<uint32_t>(group) * kGroup + j;
+    const uint32_t coarse = coarse_bits(block, id);
+    if (!may_win(logit, coarse, factor, bound)) continue;
+    best = better(best, score_of(logit, id, coarse, row.state.inv_temperature, row.key));
+  }
+  return best;
+}
+
 template <class Type>
 class ExactRow {
  public:
@@ -50,28 +90,29 @@ class ExactRow {
   template <class Visit>
   __device__ void for_each_group(float least, const Visit& visit) const {
     // Groups under way: their loads must not wait for one another.
-    constexpr int kAhead = 4 / Raw<Type>::kWords;
+    constexpr int kAhead = 2;
     Raw<Type> raws[kAhead];
-    int32_t group = source_.first_group + static_cast<int32_t>(threadIdx.x);
+    const int32_t first = source_.first_group + static_cast<int32_t>(threadIdx.x);
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
-      if (group + i * kExactThreads < source_.end_group) raws[i] = source_.load(group + i * kExactThreads);
+      if (first + i * kExactThreads < source_.end_group) raws[i] = source_.load(first + i * kExactThreads);
     }
 #pragma unroll 1
-    for (; group < source_.end_group; group += kExactThreads) {
-      const Raw<Type> raw = raws[0];
+    for (int32_t begin = first; begin < source_.end_group; begin += kAhead * kExactThreads) {
 #pragma unroll
-      for (int i = 1; i < kAhead; ++i) raws[i - 1] = raws[i];
-      const int32_t last = group + kAhead * kExactThreads;
-      if (last < source_.end_group) raws[kAhead - 1] = source_.load(last);
-      float logits[kGroup];
-      if (raw.stored_top() <= kFloatMax) {
-        if (!(raw.stored_top() >= least)) continue;
+      for (int i = 0; i < kAhead; ++i) {
+        const int32_t group = begin + i * kExactThreads;
+        if (group >= source_.end_group) break;
+        const Raw<Type> raw = raws[i];
+        const int32_t next = group + kAhead * kExactThreads;
+        if (next < source_.end_group) raws[i] = source_.load(next);
+        const float top = raw.stored_top();
+        if (top < least) continue;
+        float logits[kGroup];
         raw.unpack(logits);
-      } else {
-        raw.clean(logits);
+        if (!(top <= kFloatMax)) raw.clean(logits);
+        visit(logits, group);
       }
-      visit(logits, group);
     }
   }
 
@@ -160,9 +201,6 @@ class ExactRow {
   __device__ Scored draw(uint64_t last_key, float min_distance) const {
     const float factor = row_.state.log2e_over_t;
     const float cut_logit = last_key != 0 ? logit_of(last_key) : kMinusInf;
-    const auto kept = [&](float logit, uint32_t id) {
-      return logit > kMinusInf && order_key(logit, id) >= last_key && logit - row_.max >= min_distance;
-    };
     // A bound from each thread's first group.
     if (threadIdx.x == 0) shared_.bound = ordered(kNoBound);
     __syncthreads();
@@ -174,7 +212,7 @@ class ExactRow {
       const PhiloxBlock block = cold_noise_block(row_.key, static_cast<uint32_t>(first), 0);
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) {
-        if (kept(logits[j], static_cast<uint32_t>(first * kGroup + j))) {
+        if (is_left(logits[j], static_cast<uint32_t>(first * kGroup + j), last_key, min_distance, row_.max)) {
           lower = fmaxf(lower, lower_score(logits[j], coarse_bits(block, j), factor));
         }
       }
@@ -189,20 +227,10 @@ class ExactRow {
 #pragma unroll
       for (int j = 1; j < kGroup; ++j) top = fmaxf(top, logits[j]);
       const PhiloxBlock block = coarse_block(row_.key, static_cast<uint32_t>(group));
-      float bound = from_ordered(*const_cast<volatile int32_t*>(&shared_.bound));
+      const float bound = from_ordered(*const_cast<volatile int32_t*>(&shared_.bound));
       if (!(top - row_.max >= min_distance) || !may_win(top, least_coarse(block), factor, bound)) return;
-#pragma unroll 1
-      for (uint32_t j = 0; j < kGroup; ++j) {
-        const uint32_t id = static_cast<uint32_t>(group) * kGroup + j;
-        float logit = logits[0];
-#pragma unroll
-        for (int t = 1; t < kGroup; ++t) logit = j == t ? logits[t] : logit;
-        const uint32_t coarse = coarse_bits(block, id);
-        if (!kept(logit, id) || !may_win(logit, coarse, factor, bound)) continue;
-        best = better(best, score_of(logit, id, coarse, row_.state.inv_temperature, row_.key));
-        bound = fmaxf(bound, lower_score(logit, coarse, factor));
-        atomicMax(&shared_.bound, ordered(bound));
-      }
+      best =
+          better(best, best_of_group<Type>(source_.load(group), group, block, last_key, min_distance, row_, shared_));
     });
     return team_reduce(best, team_, shared_.team, Better{});
   }
@@ -313,8 +341,8 @@ __global__ void __launch_bounds__(kExactThreads, 2) exact_kernel(const Call call
   ExactShared& shared = *reinterpret_cast<ExactShared*>(shared_bytes);
   const uint32_t n_open = call.open_rows->n;
   if (n_open == 0) return;
-  // Why alone when there are more than clusters: nothing waits for another block then.
-  const Team team(n_open > gridDim.x / cluster_size());
+  // Why alone when there are many: nothing waits for another block then.
+  const Team team(n_open > gridDim.x / 2);
   const uint32_t n_teams = gridDim.x / team.size();
   for (uint32_t i = blockIdx.x / team.size(); i < n_open; i += n_teams) {
     const int64_t row_index = call.open_rows->rows[i];

@@ -18,7 +18,7 @@ struct Tuning {
 
 constexpr Tuning kTunings[] = {
     {80, 2, 1, 32, 16, 1},
-    {90, 2, 1, 32, 16, 8},
+    {90, 2, 1, 32, 16, 4},
 };
 
 constexpr Tuning tuning_of(int32_t capability) {

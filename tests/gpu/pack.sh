@@ -25,7 +25,9 @@ done
 for program in compare capture_test stream_test owned_graphs launches; do
   cp "$build/tests/gpu/$program" "$to/"
 done
-[ -f "$build/bench_sampler" ] && cp "$build/bench_sampler" "$to/"
+for program in bench_sampler bench_host; do
+  [ -f "$build/$program" ] && cp "$build/$program" "$to/"
+done
 cp "$root"/capi/python/*.py "$to/python/"
 cp "$root/tests/gpu/test_torch_capture.py" "$root/tests/run_gpu.sh" "$root/tests/run_sanitizers.sh" "$to/"
 cp "$root/tests/data/contract_vectors.json" "$root/tests/data/lm_rows_8x128256.bf16" "$to/data/"

@@ -73,18 +73,18 @@ void test_green_context() {
   std::printf("D5 green context: %d SMs\n", n_sm);
 }
 
-// All but a few SMs are held by another kernel until the calls are done. Why not fewer: a cluster of 8 blocks needs four
-// free SMs of one GPC, so that of 32 some GPC surely has them.
+// All but a few SMs are held by another kernel until the calls are done. Why not fewer: the exact kernel's cluster of four
+// blocks waits until one GPC has room for it; of 32 free SMs one of eight GPCs has four.
 constexpr int kFreeSms = 32;
 void test_occupied() {
-  // Made before: memory cannot be taken and given back beside a kernel that does not end.
+  // Made before, and without graphs of their own: memory cannot be taken beside a kernel that does not end.
   struct Work {
     ts_sampler* sampler;
     Engine* engine;
   };
   std::vector<Work> work;
   for (const Shape& shape : kShapes) {
-    ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab);
+    ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab, 0, 1024, 8, {-1, 0});
     work.push_back({sampler, new Engine(sampler, shape, 9)});
   }
   int n_sm = 0;
@@ -113,7 +113,9 @@ void test_occupied() {
       w.engine->new_requests(kind, stream);
       w.engine->poison(stream);
       check(w.engine->enqueue(stream) == TS_OK, "the call");
-      wait(stream, "beside a kernel on all but a few SMs");
+      const std::string what = "beside a kernel on all but a few SMs, step " + std::to_string(kind) + " of " +
+                               std::to_string(w.engine->n_rows());
+      wait(stream, what.c_str());
       expect(w.engine->results(stream) == w.engine->expected(), "beside a kernel on all but a few SMs");
     }
   }
