@@ -63,7 +63,7 @@ const char* ts_version_string(void) { return ts::kVersionString; }
 ts_status ts_get_capabilities(ts_capabilities* out) {
   return ts::guarded([&] {
     // Why: only struct_size is read, so the rest may be uninitialised; fields of a newer header become zero.
-    const uint32_t size = ts::read_struct_size(out, "ts_capabilities");
+    const uint32_t size = ts::read_struct_size(out, "ts_capabilities", "ts_capabilities");
     ts_capabilities caps{};
     caps.struct_size = size;
     caps.devices = ts::built_devices();

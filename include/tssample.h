@@ -215,7 +215,8 @@ typedef struct ts_step {
   const ts_request_params* params; /* first of n_requests structs; 8-byte aligned. Only entries of requests that
                                       are new in their slot are read; NULL is allowed when none is new */
   uint32_t params_stride;          /* bytes from one params struct to the next, a multiple of 8;
-                                      0: params[0].struct_size */
+                                      0: params[0].struct_size, which is then read and checked whenever an entry
+                                      is, whoever entry 0 is */
   uint32_t reserved;               /* must be 0 */
 } ts_step;
 

@@ -44,6 +44,8 @@ class RequestParams:
     def __post_init__(self):
         for name in ("temperature", "top_p", "min_p"):
             try:
+                if isinstance(getattr(self, name), (str, bytes, bytearray)):
+                    raise TypeError
                 float(getattr(self, name))
             except (TypeError, ValueError, OverflowError):
                 raise TypeError(f"{name}: a number, not {getattr(self, name)!r}") from None
@@ -86,6 +88,11 @@ _MASK_TYPES = (("i4", "u4"), "32-bit integers")
 _ID_TYPES = (("u8", "i8"), "64-bit integers")
 
 
+def _stream(stream):
+    """A cudaStream_t: its address as an integer, or None for the default stream."""
+    return None if stream is None else _uint64("stream", stream)
+
+
 class Sampler:
     """Owns a ts_sampler. Close it with close(), a with block, or by dropping it.
 
@@ -118,6 +125,15 @@ class Sampler:
         self._step, self._rows, self._draft = Step(), Rows(), Draft()
         self._sample_out, self._verify_out = SampleOut(), VerifyOut()
         self._broadcast, self._broadcast_errors = None, []
+
+    def __copy__(self):
+        raise TypeError("a Sampler cannot be copied: it owns its ts_sampler")
+
+    def __deepcopy__(self, memo):
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol):
+        return self.__copy__()
 
     @property
     def device(self):
@@ -174,7 +190,7 @@ class Sampler:
         step.n_requests, step.rows_per_request = n, _int32("rows_per_request", rows_per_request)
         step.request_ids, step.slots, step.slots_type = ids.address, slots.address, _INDEX[slots.kind]
         step.params = packed.buffer_info()[0] if packed else None
-        self.library.check(self._c.ts_sampler_prepare_step(handle, ctypes.byref(step), stream))
+        self.library.check(self._c.ts_sampler_prepare_step(handle, ctypes.byref(step), _stream(stream)))
         self._rows_per_request = step.rows_per_request or 1
 
     def release_slots(self, slots):
@@ -191,13 +207,15 @@ class Sampler:
         return name and name.decode()
 
     def prepare_capture(self, n_requests, variant, rows_per_request=1, stream=0):
+        if not isinstance(variant, str):
+            raise TypeError(f"variant: a name that capture_variants() gives, not {variant!r}")
         self.library.check(self._c.ts_sampler_prepare_capture(
             self._open(), _int32("n_requests", n_requests), _int32("rows_per_request", rows_per_request),
-            variant.encode(), stream))
+            variant.encode(), _stream(stream)))
         self._rows_per_request = rows_per_request
 
     def reset_capture(self, stream=0):
-        self.library.check(self._c.ts_sampler_reset_capture(self._open(), stream))
+        self.library.check(self._c.ts_sampler_reset_capture(self._open(), _stream(stream)))
 
     # ---- Tensor-parallel agreement
     def set_broadcast(self, n_ranks=1, rank=0, *, callback=None, nccl_comm=None):
@@ -248,7 +266,7 @@ class Sampler:
         n, rows, keep = self._fill_rows(logits, slots, positions, allow_mask, n_valid, vocab, dtype, rows_per_request)
         out, writes = self._fill_out(SampleResult, self._sample_out, out, want, n_bad_rows, n, rows)
         self._check_call(self._c.ts_sampler_sample(handle, ctypes.byref(self._rows), ctypes.byref(self._sample_out),
-                                                   stream))
+                                                   _stream(stream)))
         del keep, writes  # held until here: the call has read and written them
         return out
 
@@ -264,7 +282,7 @@ class Sampler:
         self._draft.candidates, _, self._draft.candidates_stride = table.matrix(n, rows // n if n else 1)
         out, writes = self._fill_out(VerifyResult, self._verify_out, out, want, n_bad_rows, n, rows)
         self._check_call(self._c.ts_sampler_verify(handle, ctypes.byref(self._rows), ctypes.byref(self._draft),
-                                                   ctypes.byref(self._verify_out), stream))
+                                                   ctypes.byref(self._verify_out), _stream(stream)))
         del keep, writes
         return out
 

@@ -73,6 +73,8 @@ class Memory:
             raise ValueError(f"{self.name}: shape {tuple(shape)}, but {rows} rows are needed")
         if rows == 0:
             return self.address, shape[-1], shape[-1]
+        if shape[-1] == 0:
+            raise ValueError(f"{self.name}: rows of no elements")
         if strides[-1] != size and shape[-1] > 1:
             raise ValueError(f"{self.name}: the elements of a row are not contiguous")
         stride = 0  # bytes from row to row; not known before an axis with more than one entry

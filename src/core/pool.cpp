@@ -35,7 +35,7 @@ StepNeeds Pool::stage(const ts_step& step) {
   new_states_.clear();
   StepNeeds needs;
   const IndexArray slots(step.slots, step.slots_type);
-  const StructArray<ts_request_params> params(step.params, step.params_stride, "ts_step.params");
+  StructArray<ts_request_params> params(step.params, step.params_stride, "ts_step.params", "ts_request_params");
   for (int32_t i = 0; i < step.n_requests; ++i) {
     const int32_t slot = checked_slot(slots, i, "ts_step.slots");
     Owner& owner = owners_[static_cast<size_t>(slot)];

@@ -28,7 +28,7 @@ uint64_t seed_from_id(uint64_t request_id, uint64_t sampler_seed) {
 
 void check_range(bool in_range, const char* name, int32_t index, const char* field, double value, const char* rule) {
   if (!in_range) {
-    throw Error(TS_ERROR_INVALID_ARGUMENT, "%s[%d].%s = %g: %s", name, index, field, value, rule);
+    throw Error(TS_ERROR_INVALID_ARGUMENT, "%s[%d].%s = %.9g: %s", name, index, field, value, rule);
   }
 }
 

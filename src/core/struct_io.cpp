@@ -4,11 +4,11 @@
 
 namespace ts {
 
-void check_struct_size(uint32_t struct_size, uint32_t first_size, const char* name) {
+void check_struct_size(uint32_t struct_size, uint32_t first_size, const char* name, const char* type) {
   // Why: a size beyond a page is not a newer header, it is an unset field.
   if (struct_size < first_size || struct_size > 4096) {
     throw Error(TS_ERROR_STRUCT_SIZE, "%s.struct_size = %u: set it to sizeof(%s), at least %u bytes", name, struct_size,
-                name, first_size);
+                type, first_size);
   }
 }
 

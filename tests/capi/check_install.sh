@@ -24,13 +24,15 @@ cmake --build "$work/user/build" >/dev/null
 "$work/user/build/user" | tee "$work/out"
 grep -q '^request 12: token 5, ' "$work/out"
 
-# pkg-config file, read without pkg-config.
-pc=$(find "$work/prefix" -name tssample.pc)
-grep -q "^Libs: -L\${libdir} -ltssample" "$pc"
-libdir=$(dirname "$(find "$work/prefix" -name 'libtssample.so.0')")
-includedir=$(dirname "$(find "$work/prefix" -name tssample.h)")
-cc capi/examples/quickstart/quickstart.c -o "$work/plain" -I"$includedir" -L"$libdir" -ltssample -Wl,-rpath,"$libdir"
+# pkg-config, from a prefix that the build was not configured with.
+PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name tssample.pc)")
+export PKG_CONFIG_PATH
+libdir=$(pkg-config --variable=libdir tssample)
+[ "$(cd "$libdir" && pwd)" = "$(dirname "$(find "$work/prefix" -name 'libtssample.so.0')")" ]
+# shellcheck disable=SC2046
+cc capi/examples/quickstart/quickstart.c -o "$work/plain" $(pkg-config --cflags --libs tssample) -Wl,-rpath,"$libdir"
 "$work/plain" | grep -q '^request 12: token 5, '
+libdir=$(cd "$libdir" && pwd)
 
 # Python binding beside the installed library.
 python=$(dirname "$(find "$work/prefix" -name tssample.py)")

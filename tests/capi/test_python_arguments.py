@@ -1,13 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every kind of array that the binding takes, for logits, slots, positions and masks; and those that it refuses."""
+import copy
 import ctypes
 import mmap
+import pickle
 import tempfile
 import unittest
 from array import array
 
 from python_case import ALL, GREEDY, Case, greedy_tokens, numpy, random_rows, rows_with_peaks
 from tssample import Pointer, RequestParams, SampleResult
+
+
+class NoCopies(Case):
+    """A handle has one owner."""
+
+    def test_copies_are_refused(self):
+        for copying in (copy.copy, copy.deepcopy, pickle.dumps):
+            self.raises(TypeError, "a Sampler cannot be copied", copying, self.sampler)
+
+
+class Empty(Case):
+    """Rows without elements stand for no default width."""
+
+    def test_rows_of_no_elements(self):
+        self.sampler.prepare_step([1, 2], [0, 1], GREEDY)
+        nothing = array("f", bytes(4 * 8 * 2))
+        logits = rows_with_peaks(8, [3, 1])
+        address = logits.buffer_info()[0]
+        for empty in (Pointer(address, (2, 0), "fp32"), Pointer(address, (2, 1, 0), "fp32")):
+            self.raises(ValueError, "logits", self.sampler.sample, empty, [0, 1])
+        for mask in ([[], []], Pointer(nothing.buffer_info()[0], (2, 0), "int32")):
+            self.raises(ValueError, "allow_mask", self.sampler.sample, logits, [0, 1], allow_mask=mask)
+        self.raises(ValueError, "candidates", self.sampler.verify, logits, [0, 1],
+                    Pointer(nothing.buffer_info()[0], (2, 0), "int32"))
+
+    def test_kinds_of_other_arguments(self):
+        self.raises(TypeError, "temperature", RequestParams, temperature="1")
+        self.raises(TypeError, "variant", self.sampler.prepare_capture, 1, 3)
+        for stream in ("x", b"x", 1.5):
+            self.raises(TypeError, "stream", self.sampler.prepare_step, [1], [0], GREEDY, stream=stream)
 
 
 class Logits(Case):

@@ -248,7 +248,10 @@ TEST_CASE("C10 prepare_step: every wrong argument is named and changes nothing")
       {"ts_step.params", kInvalid, with_new([](Calls& c) { c.step.params = misaligned(c.params.data()); })},
       {"ts_step.params_stride", kInvalid, with_new([](Calls& c) { c.step.params_stride = 33; })},
       {"ts_step.params", kSize, with_new([](Calls& c) { c.step.params_stride = 8; })},
-      {"ts_step.params", kSize, with_new([](Calls& c) { c.params[0].struct_size = 0; })},
+      {"ts_step.params[0].struct_size", kSize, with_new([](Calls& c) { c.params[0].struct_size = 0; })},
+      {"ts_step.params[0].struct_size", kSize, with_new([](Calls& c) { c.params[0].struct_size = 0xDEADBEE0u; })},
+      {"ts_step.params[0].struct_size", kSize, with_new([](Calls& c) { c.params[0].struct_size = 33; })},
+      {"ts_step.params[2].struct_size", kSize, with_new([](Calls& c) { c.params[2].struct_size = 0; })},
       {"ts_step.params[2]", kSize, with_new([](Calls& c) { c.params[2].struct_size = 64; })},
       {"ts_step.reserved", kInvalid, [](Calls& c) { c.step.reserved = 1; }},
       {"ts_step.params[2].temperature", kInvalid, with_new([](Calls& c) { c.params[2].temperature = -1.0f; })},
@@ -260,6 +263,19 @@ TEST_CASE("C10 prepare_step: every wrong argument is named and changes nothing")
       {"ts_step.params[1].flags", kInvalid, with_new([](Calls& c) { c.params[1].flags = 2; })},
   };
   for (const Wrong& wrong : wrongs) check_wrong(wrong, &Calls::prepare);
+
+  // The message says whose size to set.
+  Calls sizes;
+  sizes.ids = {70, 80, 90, 0};
+  sizes.params[2].struct_size = 0;
+  REQUIRE(sizes.prepare() == kSize);
+  CHECK(std::string(ts_last_error()).find("sizeof(ts_request_params)") != std::string::npos);
+  // The stride comes from entry 0, known or not, so its size must be one.
+  sizes.params[2].struct_size = sizeof(ts_request_params);
+  sizes.ids = {7, 80, 90, 0};
+  sizes.params[0].struct_size = 0xDEADBEE0u;
+  REQUIRE(sizes.prepare() == kSize);
+  CHECK(std::string(ts_last_error()).find("ts_step.params[0].struct_size") == 0);
   Calls calls;
   CHECK(ts_sampler_prepare_step(nullptr, &calls.step, nullptr) == kInvalid);
   CHECK(std::string(ts_last_error()).find("sampler") != std::string::npos);
