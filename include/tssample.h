@@ -35,6 +35,12 @@
  *   Memory        Nothing is allocated after ts_sampler_create, but the sampler's own CUDA graphs (section 6;
  *                 ts_config.max_graphs = -1 turns them off). Input arrays are read only during the call (CPU)
  *                 or until the stream has passed it (CUDA); none are kept.
+ *                 A call that returns an error may allocate its message. dlclose() after use leaks the C++ runtime's
+ *                 emergency pool (72 KB): load the library once.
+ *   Precision     Scores are l / T in fp64: from |l| / T of about 1e15 on, noise is lost in the rounding, and equal
+ *                 logits give the lowest id. Weights are of the fp32 difference l - l_max: gaps above FLT_MAX
+ *                 count as FLT_MAX for min_p and as no weight for top_p. Against real numbers the cut of top_p is
+ *                 exact to about 4e-8 of the probability, that of min_p to 8e-7. A log-probability may be -inf.
  *   Determinism   A token depends on the row's logits, mask, parameters, seed and position alone: never
  *                 on other rows, the batch size, the route, the backend or the machine. The rules, to
  *                 the bit, are in src/contract/.
@@ -127,7 +133,7 @@ typedef struct ts_capabilities {
 } ts_capabilities;
 
 /* Fills *out (HOST). Needs no sampler, creates no CUDA context.
- * out->struct_size must be set by the caller; the library writes at most that many bytes.
+ * out->struct_size must be set by the caller; the library writes exactly that many bytes, those it does not know as 0.
  * Stream: none. Thread: any. Errors: INVALID_ARGUMENT (out is NULL), STRUCT_SIZE. */
 TS_API ts_status ts_get_capabilities(ts_capabilities* out);
 
@@ -146,11 +152,12 @@ enum {
 typedef struct ts_config {
   uint32_t struct_size;
   int32_t device;               /* TS_DEVICE_*; 0: automatic */
-  int32_t device_ordinal;       /* CUDA device number; 0: the first */
+  int32_t device_ordinal;       /* CUDA device number; 0: the first. Not looked at on the CPU */
   int32_t vocab_size;           /* widest row that will be sampled, 1..TS_MAX_VOCAB */
   int32_t n_slots;              /* size of the pool, 1..2^24; 0: 1024 */
   int32_t max_requests;         /* most requests in a step, 1..n_slots; 0: n_slots */
-  int32_t max_rows_per_request; /* most rows a request has in a step, 1..1024; 0: 8 */
+  int32_t max_rows_per_request; /* most rows a request has in a step, 1..1024, and with max_requests fewer than
+                                   2^31 rows; 0: 8 */
   int32_t invalid_token;        /* returned for a row without a candidate, 0..vocab_size-1; 0: id 0 */
   uint64_t seed;                /* mixed with the request id into the seed of requests that bring none */
   uint64_t flags;               /* TS_CONFIG_PROGRAMMATIC_LAUNCH or 0 */
@@ -165,7 +172,7 @@ typedef struct ts_config {
  *   TSSAMPLE_FORCE_ROUTE=NAME  every step takes this route (a name that ts_sampler_step_route gives);
  *                              prepare_step returns UNSUPPORTED for a step that the route cannot serve, having a
  *                              filter that the name lacks. "mixed+min_p" serves every step.
- *   TSSAMPLE_LOG_PLAN=1        prepare_step writes one line about each step's plan to stderr.
+ *   TSSAMPLE_LOG_PLAN=1        (any value but "" and 0) prepare_step writes one line about each step's plan to stderr.
  * In builds with CUDA, prepare_step, sample and verify are NVTX ranges ("tssample sample", ...) for the profiler that
  * runs the process, if one does; it is looked for here (NVTX_INJECTION64_PATH, which profilers set).
  * Stream: none. Thread: any.
@@ -260,7 +267,7 @@ typedef struct ts_rows {
   int32_t rows_per_request;  /* 0: as prepared */
   int32_t vocab;             /* row width: ids 0..vocab-1, 1..vocab_size; 0: vocab_size */
   const void* logits;        /* [n_requests * rows_per_request, vocab], aligned to its element */
-  int64_t row_stride;        /* elements from row to row, >= vocab; 0: vocab */
+  int64_t row_stride;        /* elements from row to row, vocab..2^40; 0: vocab */
   int32_t logits_type;       /* TS_FP32, TS_BF16 or TS_FP16 */
   int32_t n_valid;           /* ids >= n_valid are padding and never returned, 1..vocab; 0: vocab */
   const void* slots;         /* [n_requests] */
@@ -273,7 +280,7 @@ typedef struct ts_rows {
                                 the last word are forbidden, silently. NULL: all allowed */
   int32_t mask_words;        /* words that a row has, >= 1; 0: (vocab + 31) / 32 */
   int32_t reserved;          /* must be 0 */
-  int64_t mask_stride;       /* words from row to row, >= mask_words; 0: mask_words */
+  int64_t mask_stride;       /* words from row to row, mask_words..2^40; 0: mask_words */
 } ts_rows;
 
 /* Row flags (uint32). NAN and INF look at the whole row, masked and padding ids included. */
@@ -315,7 +322,7 @@ typedef struct ts_draft {
   const int32_t* candidates; /* DEVICE [n_requests, rows_per_request]: column 0 is the last committed token (not
                                 judged), column j the j-th draft, j >= 1; row j's logits are the model's
                                 output after columns 0..j. Ids outside [0, vocab) never match */
-  int64_t candidates_stride; /* elements from request to request, >= rows_per_request; 0: rows_per_request */
+  int64_t candidates_stride; /* elements from request to request, rows_per_request..2^40; 0: rows_per_request */
 } ts_draft;
 
 /* What verify writes. Arrays are DEVICE; NULL: not wanted, where not required. */

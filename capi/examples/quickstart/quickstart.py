@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """One step for two requests: the README's Python example."""
-import array
 import os
 import sys
 
+# The source tree's binding; an installed one is found by PYTHONPATH.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
-import tssample  # noqa: E402
+
+import array
+
+import tssample
 
 # Request 11 in slot 0 samples with top-p and its own seed; request 12 in slot 1 is greedy.
 params = [tssample.RequestParams(temperature=0.8, top_p=0.9, seed=42), tssample.RequestParams(temperature=0.0)]
