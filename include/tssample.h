@@ -19,7 +19,7 @@
  * Rules that hold for every function
  *   Struct size   Every struct starts with struct_size = sizeof(the struct); structs only grow. A smaller
  *                 size (an older header) is accepted down to the first release's; a larger one (a newer
- *                 header) is accepted when the bytes this library does not know are all zero; anything
+ *                 header) is accepted up to 4096 bytes when those this library does not know are all zero; anything
  *                 else is TS_ERROR_STRUCT_SIZE. Zero in a field means its default. In C:
  *                 ts_rows rows = {0}; rows.struct_size = sizeof(rows); then the fields that are wanted.
  *   Errors        Each call returns TS_OK or an error code; ts_last_error() then names the argument.
@@ -269,7 +269,8 @@ typedef struct ts_rows {
   const void* logits;        /* [n_requests * rows_per_request, vocab], aligned to its element */
   int64_t row_stride;        /* elements from row to row, vocab..2^40; 0: vocab */
   int32_t logits_type;       /* TS_FP32, TS_BF16 or TS_FP16 */
-  int32_t n_valid;           /* ids >= n_valid are padding and never returned, 1..vocab; 0: vocab */
+  int32_t n_valid;           /* ids >= n_valid are padding and never sampled (an EMPTY row returns
+                                invalid_token, whatever it is), 1..vocab; 0: vocab */
   const void* slots;         /* [n_requests] */
   int32_t slots_type;        /* TS_INT32 or TS_INT64 */
   int32_t positions_type;    /* TS_INT32 or TS_INT64 */
@@ -359,7 +360,8 @@ TS_API ts_status ts_sampler_verify(ts_sampler* sampler, const ts_rows* rows, con
  * Everybody else gets graphs of the sampler's own (CUDA backend): outside of captures, each sample and verify call is
  * one graph launch, kept by the shape of the call: variant, number of rows, element type of the logits, row width where
  * it changes the split of the rows, and whether logprobs, ranks or n_kept are wanted. Steps then go the way of their
- * variant, not of the narrower ts_sampler_step_route (unless that was forced). All arrays may be others at each call. The first call of a shape makes its graph, which allocates and takes some tens of microseconds on the host;
+ * variant, not of the narrower ts_sampler_step_route (unless that was forced). All arrays may be others at each call.
+ * The first call of a shape makes its graph, which allocates and takes some 100 to 400 microseconds on the host;
  * later ones do not. At most ts_config.max_graphs are kept; beyond that the one that was unused for the longest time is
  * freed, without waiting. To make them ahead, for each shape: ts_sampler_prepare_capture, then sample or verify with
  * any arrays that are large enough, then, after all, ts_sampler_reset_capture. Tokens are the same with and without

@@ -76,6 +76,10 @@ uint32_t read_struct_size(const T* in, const char* name, const char* type) {
 template <class T>
 T read_struct(const T* in, const char* name, const char* type) {
   const uint32_t size = read_struct_size(in, name, type);
+  // Why: no release had a struct that ends inside a field, and half a pointer is a wild one.
+  if (size < sizeof(T) && size % alignof(T) != 0) {
+    throw Error(TS_ERROR_STRUCT_SIZE, "%s.struct_size = %u: not the size of %s in any release", name, size, type);
+  }
   T out{};
   std::memcpy(static_cast<void*>(&out), in, size < sizeof(T) ? size : sizeof(T));
   check_unknown_tail(in, size, sizeof(T), name);

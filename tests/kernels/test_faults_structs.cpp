@@ -136,6 +136,10 @@ void check_sizes(const char* name, size_t first, T Good::*member,
   };
   // No smaller struct was ever a struct.
   for (const size_t size : {size_t{4}, size_t{8}, first - 8, first - 1}) refuses(Sized(value, size, 0).as<T>());
+  // Nor one that ends inside a field.
+  for (size_t size = first; size < sizeof(T); ++size) {
+    if (size % 8 != 0) refuses(Sized(value, size, 0).as<T>());
+  }
   // An older header's struct: fields that came later are as if zero.
   for (size_t size = first; size < sizeof(T); size += 8) {
     Sized older(value, size, 0);
@@ -224,6 +228,27 @@ TEST_CASE("C10 a step that is refused halfway has given no slot away") {
   refuse({3, 3}, params());
   refuse({3, int64_t{1} << 32}, params());
   refuse({3, 1}, params(-1.0f));
+}
+
+TEST_CASE("C10 params inside the caller's wider structs are found by their stride") {
+  Good good;
+  struct Request {
+    ts_request_params sampling;
+    uint64_t own[4];
+  };
+  Request requests[kRequests];
+  std::memset(requests, 0xFF, sizeof(requests));
+  for (int32_t r = 0; r < kRequests; ++r) requests[r].sampling = params(1.0f, r + 2, 1.0f, 0.0f, 5);
+  const uint64_t ids[kRequests] = {11, 12};
+  ts_step step = good.step;
+  step.request_ids = ids;
+  step.params = &requests[0].sampling;
+  step.params_stride = sizeof(Request);
+  REQUIRE(good.prepare(&step) == TS_OK);
+  REQUIRE(good.sample(&good.rows, &good.out) == TS_OK);
+  for (int32_t row = 0; row < kRequests * kRowsPerRequest; ++row) {
+    CHECK(good.out.n_kept[row] == row / kRowsPerRequest + 2);
+  }
 }
 
 TEST_CASE("C10 indices of 64 bits are not cut to 32") {

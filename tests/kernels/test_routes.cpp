@@ -52,6 +52,22 @@ Batch batch_of(Random& random, const std::vector<ts_request_params>& p) {
   return batch;
 }
 
+// The same rows as chains of two: drafts that are partly right, and what a sampler says of them.
+Batch chains_of(const Batch& rows) {
+  Batch chains = rows;
+  chains.rows_per_request = 2;
+  chains.params.resize(rows.params.size() / 2);
+  return chains;
+}
+const std::vector<int32_t> kDrafts = {0, 1, 0, 2, 0, 3, 0, 4};
+std::vector<int32_t> verified(Sampler& sampler, const Batch& chains) {
+  const std::vector<int32_t> drafts(kDrafts.begin(), kDrafts.begin() + static_cast<long>(chains.params.size() * 2));
+  const Verified v = sampler.verify(chains, drafts);
+  std::vector<int32_t> all = v.predict;
+  all.insert(all.end(), v.accept_length.begin(), v.accept_length.end());
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("every step takes its natural route, and every forced route that can serve it gives the same") {
@@ -71,6 +87,12 @@ TEST_CASE("every step takes its natural route, and every forced route that can s
           CHECK(got.tokens == expected.tokens);
           CHECK(got.n_kept == expected.n_kept);
           CHECK(got.logprobs == expected.logprobs);
+          const Batch chains = chains_of(batch);
+          sampler.prepare(chains);
+          CHECK(sampler.route() == route);
+          const std::vector<int32_t> judged = verified(sampler, chains);
+          natural.prepare(chains);
+          CHECK(judged == verified(natural, chains));
         } else {
           CHECK_THROWS_WITH(sampler.prepare(batch), says("TS_ERROR_UNSUPPORTED"));
           CHECK_THROWS_WITH(sampler.prepare(batch), says(route));
@@ -100,6 +122,25 @@ TEST_CASE("a captured variant gives what the step gives that it serves") {
     REQUIRE(ts_sampler_reset_capture(sampler.handle(), nullptr) == TS_OK);
     CHECK_THROWS_WITH(sampler.sample(batch), says("TS_ERROR_NOT_PREPARED"));
     CHECK(sampler.run(batch).tokens == expected.tokens);
+
+    const Batch chains = chains_of(batch_of(random, {kind.params, kind.params, kind.params, kind.params}));
+    sampler.prepare(chains);
+    const std::vector<int32_t> judged = verified(sampler, chains);
+    for (const char* name : {ts_sampler_step_variant(sampler.handle(), TS_CALL_VERIFY), "verify_default"}) {
+      REQUIRE(ts_sampler_prepare_capture(sampler.handle(), 2, 2, name, nullptr) == TS_OK);
+      CHECK(verified(sampler, chains) == judged);
+    }
+    // A step ends a capture: slots that are not in it are refused again (the CPU sees them).
+    sampler.prepare(chains);
+    Batch others = chains;
+    others.slots = {900, 901};
+    if (test_device() == TS_DEVICE_CPU) CHECK_THROWS_WITH(sampler.sample(others), says("TS_ERROR_NOT_PREPARED"));
+    // And a capture takes no more requests than it was prepared for, nor a forced route.
+    const ScopedEnvironment forced("TSSAMPLE_FORCE_ROUTE", "greedy");
+    Sampler greedy(700);
+    REQUIRE(ts_sampler_prepare_capture(greedy.handle(), 1, 1, "top_k", nullptr) == TS_OK);
+    CHECK(greedy.route() == "top_k");
+    CHECK_THROWS_WITH(greedy.sample(batch), says("TS_ERROR_NOT_PREPARED"));
   }
 }
 
