@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "support/catch.h"
+#include "support/reference.h"
 #include "support/rows.h"
 
 namespace ts::test {
@@ -55,6 +56,12 @@ TEST_CASE("A2 the noise of a position is not used at another") {
     for (int64_t position = 0; position < 40; ++position) {
       batch.positions = {position};
       stepwise.push_back(used.tokens(batch)[0]);
+      ReferenceRow reference;
+      reference.logits = row;
+      reference.params = p;
+      reference.position = static_cast<uint64_t>(position);
+      const ReferenceResult expected = reference_sample(reference);
+      if (!expected.too_close) CHECK(stepwise.back() == expected.token);
     }
     // Later positions first, on a fresh sampler, and all of them in one call.
     Sampler fresh(1000, 8, 64);
@@ -255,6 +262,33 @@ TEST_CASE("C6 padding beyond the valid ids is never returned") {
 }
 
 TEST_CASE("C7 no rows: success, nothing written") {
+  // Beside a prepared step, and with good arrays.
+  Random random(7);
+  Batch one = batch_of({synthetic_row(random, 100)}, {params(1.0f)});
+  Sampler prepared(100);
+  prepared.prepare(one);
+  SharedVector<int32_t> slots(1, 0), written(8, -77);
+  SharedVector<float> logits(100, 1.0f);
+  ts_rows none{};
+  none.struct_size = sizeof(none);
+  none.logits = logits.data();
+  none.slots = slots.data();
+  ts_sample_out all{};
+  all.struct_size = sizeof(all);
+  all.tokens = written.data();
+  CHECK(ts_sampler_sample(prepared.handle(), &none, &all, nullptr) == TS_OK);
+  ts_draft drafts{};
+  drafts.struct_size = sizeof(drafts);
+  drafts.candidates = written.data() + 4;
+  ts_verify_out judged{};
+  judged.struct_size = sizeof(judged);
+  judged.predict = written.data();
+  judged.accept_index = written.data() + 1;
+  judged.accept_length = written.data() + 2;
+  CHECK(ts_sampler_verify(prepared.handle(), &none, &drafts, &judged, nullptr) == TS_OK);
+  synchronize();
+  CHECK(written == SharedVector<int32_t>(8, -77));
+
   Sampler sampler(100);
   ts_step step{};
   step.struct_size = sizeof(step);
