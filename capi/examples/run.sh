@@ -15,7 +15,8 @@ if [ "$(printf '%s\n' 3.25 "$version" | sort -V | head -n 1)" != 3.25 ]; then
 fi
 
 preset=cpu
-if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1; then preset=release; fi
+# Why only with a GPU: the demo would run on the CPU all the same, and the kernels take minutes to compile.
+if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1; then preset=release; fi
 build=build/$preset
 out=$build/demo
 mkdir -p "$out"
