@@ -19,8 +19,9 @@
  * Rules that hold for every function
  *   Struct size   Every struct starts with struct_size = sizeof(the struct); structs only grow. A smaller
  *                 size (an older header) is accepted down to the first release's; a larger one (a newer
- *                 header) is accepted when the bytes this library does not know are all zero; anything
- *                 else is TS_ERROR_STRUCT_SIZE. Zero in a field means its default. In C:
+ *                 header, up to 4096 bytes) is accepted when the bytes this library does not know are all zero;
+ *                 anything else, the middle of a field too, is TS_ERROR_STRUCT_SIZE. Zero in a field means its
+ *                 default. In C:
  *                 ts_rows rows = {0}; rows.struct_size = sizeof(rows); then the fields that are wanted.
  *   Errors        Each call returns TS_OK or an error code; ts_last_error() then names the argument.
  *                 After an error the sampler is exactly as before the call, nothing was enqueued and no

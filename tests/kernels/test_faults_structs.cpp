@@ -143,8 +143,12 @@ void check_sizes(const char* name, size_t first, T Good::*member,
     CHECK_THAT(ts_last_error(), says(whose));
   }
   // An older header's struct: fields that came later are as if zero.
-  for (size_t size = first; size < sizeof(T); size += 8) {
+  for (size_t size = first; size < sizeof(T); ++size) {
     Sized older(value, size, 0);
+    if (size % 8 != 0) {  // half a field, maybe half a pointer
+      refuses(older.as<T>());
+      continue;
+    }
     CHECK(call(good, older.as<T>()) == TS_OK);
     CHECK(good.answer() == before);
   }
