@@ -180,10 +180,11 @@ typedef struct ts_config {
  * Errors: INVALID_ARGUMENT, STRUCT_SIZE, DEVICE, OUT_OF_MEMORY, CUDA. */
 TS_API ts_status ts_sampler_create(const ts_config* config, ts_sampler** out);
 
-/* Frees a sampler. NULL is allowed. No call on it may be under way. */
+/* Frees a sampler. NULL is allowed. No call on it may be under way. Stream: none. Thread: any. Errors: none. */
 TS_API void ts_sampler_destroy(ts_sampler* sampler);
 
-/* The device a sampler runs on: TS_DEVICE_CPU or TS_DEVICE_CUDA; 0 when sampler is NULL. */
+/* The device a sampler runs on: TS_DEVICE_CPU or TS_DEVICE_CUDA; 0 when sampler is NULL. Stream: none.
+ * Thread: one call at a time per sampler. Errors: none. */
 TS_API int32_t ts_sampler_device(const ts_sampler* sampler);
 
 /* ---- 3. Request parameters ------------------------------------------------------------------------- */
@@ -253,7 +254,8 @@ TS_API ts_status ts_sampler_release_slots(ts_sampler* sampler, const void* slots
 
 /* The route selected by the last prepare_step: "greedy", "plain", "top_k", "top_k_top_p", "top_p" or "mixed",
  * with "+min_p" appended when a row uses min_p; "none" before the first step and after an empty one.
- * Every route gives the same tokens; the name is for logs and tests. Static, never NULL. */
+ * Every route gives the same tokens; the name is for logs and tests. Static, never NULL. Stream: none.
+ * Thread: one call at a time per sampler. Errors: none. */
 TS_API const char* ts_sampler_step_route(const ts_sampler* sampler);
 
 /* ---- 5. sample and verify -------------------------------------------------------------------------- */
@@ -270,7 +272,7 @@ typedef struct ts_rows {
   const void* logits;        /* [n_requests * rows_per_request, vocab], aligned to its element */
   int64_t row_stride;        /* elements from row to row, vocab..2^40; 0: vocab */
   int32_t logits_type;       /* TS_FP32, TS_BF16 or TS_FP16 */
-  int32_t n_valid;           /* ids >= n_valid are padding and never returned, 1..vocab; 0: vocab */
+  int32_t n_valid;           /* ids >= n_valid are padding and never sampled, 1..vocab; 0: vocab */
   const void* slots;         /* [n_requests] */
   int32_t slots_type;        /* TS_INT32 or TS_INT64 */
   int32_t positions_type;    /* TS_INT32 or TS_INT64 */
@@ -288,7 +290,7 @@ typedef struct ts_rows {
 enum {
   TS_ROW_NAN = 1,  /* the row held a NaN (taken as -inf) */
   TS_ROW_INF = 2,  /* the row held a +inf (taken as FLT_MAX) */
-  TS_ROW_EMPTY = 4 /* no candidate: all ids masked, NaN or -inf; the token is ts_config.invalid_token */
+  TS_ROW_EMPTY = 4 /* no candidate: all ids masked, NaN or -inf; the token is ts_config.invalid_token, padding or not */
 };
 
 /* What sample writes. Arrays are DEVICE, [n_requests * rows_per_request]; NULL: not wanted. */
@@ -360,8 +362,9 @@ TS_API ts_status ts_sampler_verify(ts_sampler* sampler, const ts_rows* rows, con
  * Everybody else gets graphs of the sampler's own (CUDA backend): outside of captures, each sample and verify call is
  * one graph launch, kept by the shape of the call: variant, number of rows, element type of the logits, row width where
  * it changes the split of the rows, and whether logprobs, ranks or n_kept are wanted. Steps then go the way of their
- * variant, not of the narrower ts_sampler_step_route (unless that was forced). All arrays may be others at each call. The first call of a shape makes its graph, which allocates and takes some tens of microseconds on the host;
- * later ones do not. At most ts_config.max_graphs are kept; beyond that the one that was unused for the longest time is
+ * variant, not of the narrower ts_sampler_step_route (unless that was forced). All arrays may be others at each call.
+ * The first call of a shape makes its graph, which allocates and takes some tens of microseconds on the host; later
+ * ones do not. At most ts_config.max_graphs are kept; beyond that the one that was unused for the longest time is
  * freed, without waiting. To make them ahead, for each shape: ts_sampler_prepare_capture, then sample or verify with
  * any arrays that are large enough, then, after all, ts_sampler_reset_capture. Tokens are the same with and without
  * graphs. */
@@ -371,7 +374,8 @@ enum { TS_CALL_SAMPLE = 0, TS_CALL_VERIFY = 1 };
 
 /* The graphs worth capturing for a call: how many, and the name of each (index from 0; NULL outside the list).
  * Sampling: "default", "plain", "top_p", "top_k", "top_k_top_p"; verification: the same with "verify_" in front.
- * "default" serves every step. Static strings. Errors: count is 0 for an unknown call. */
+ * "default" serves every step. Static strings. Stream: none. Thread: any. Errors: count is 0 for an unknown
+ * call. */
 TS_API int32_t ts_capture_variant_count(int32_t call);
 TS_API const char* ts_capture_variant_name(int32_t call, int32_t index);
 
@@ -379,14 +383,15 @@ TS_API const char* ts_capture_variant_name(int32_t call, int32_t index);
  * warm up and capture them: any slots of the pool are then allowed. No slot is written; a slot that was never used
  * samples greedily. Lasts until ts_sampler_reset_capture, which forgets the prepared step.
  *   n_requests, rows_per_request   as in ts_step, both >= 1.     variant   HOST, one of the names above.
- * TSSAMPLE_FORCE_ROUTE does not apply here. `stream` is for backends that prepare device state; none does yet.
- * Errors: INVALID_ARGUMENT. */
+ * TSSAMPLE_FORCE_ROUTE does not apply here. Stream: for backends that prepare device state; none does yet.
+ * Thread: one call at a time per sampler. Errors: INVALID_ARGUMENT. */
 TS_API ts_status ts_sampler_prepare_capture(ts_sampler* sampler, int32_t n_requests, int32_t rows_per_request,
                                             const char* variant, ts_stream stream);
 TS_API ts_status ts_sampler_reset_capture(ts_sampler* sampler, ts_stream stream);
 
 /* The variant that serves the step just prepared: the name to look the captured graph up by. Static;
- * NULL when sampler is NULL, no step (or an empty one) is prepared, or call is unknown. */
+ * NULL when sampler is NULL, no step (or an empty one) is prepared, or call is unknown. Stream: none.
+ * Thread: one call at a time per sampler. Errors: none. */
 TS_API const char* ts_sampler_step_variant(const ts_sampler* sampler, int32_t call);
 
 /* ---- 7. Broadcast, for tensor-parallel ranks ------------------------------------------------------- */
