@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "support/catch.h"
+#include "support/reference.h"
 #include "support/rows.h"
 
 namespace ts::test {
@@ -56,6 +57,12 @@ TEST_CASE("A2 the noise of a position is not used at another") {
       batch.positions = {position};
       stepwise.push_back(used.tokens(batch)[0]);
     }
+    // Each by its own noise, as an implementation of the contract that knows no other row says.
+    for (size_t position = 0; position < stepwise.size(); ++position) {
+      const ReferenceResult expected = reference_sample({row, 0, {}, p, position});
+      if (!expected.too_close) CHECK(stepwise[position] == expected.token);
+    }
+    if (p.temperature > 0) CHECK(std::count(stepwise.begin(), stepwise.end(), stepwise[0]) < 40);
     // Later positions first, on a fresh sampler, and all of them in one call.
     Sampler fresh(1000, 8, 64);
     for (const int64_t position : {39, 7, 20}) {
@@ -88,6 +95,27 @@ TEST_CASE("A3 a row depends on its own seed, position and logits only") {
     Sampler alone(64);
     CHECK(alone.tokens(batch_of({row}, {seeds[i]}))[0] == different[i]);
   }
+
+  // Requests of two different rows each, in another order: the tokens go with them.
+  rows.clear();
+  for (int i = 0; i < 16; ++i) rows.push_back(synthetic_row(random, 64));
+  Batch ordered = batch_of(rows, {seeds.begin(), seeds.begin() + 8});
+  ordered.rows_per_request = 2;
+  ordered.positions = {3, 1, 4, 1, 5, 9, 2, 6};
+  const std::vector<size_t> order = {6, 2, 7, 0, 5, 1, 4, 3};
+  std::vector<std::vector<float>> moved;
+  Batch permuted = ordered;
+  for (size_t i = 0; i < order.size(); ++i) {
+    moved.push_back(rows[2 * order[i]]);
+    moved.push_back(rows[2 * order[i] + 1]);
+    permuted.params[i] = ordered.params[order[i]];
+    permuted.positions[i] = ordered.positions[order[i]];
+  }
+  permuted.logits = pack(moved, TS_FP32, 64);
+  Sampler in_order(64), in_another(64);
+  const std::vector<int32_t> before = in_order.tokens(ordered);
+  const std::vector<int32_t> after = in_another.tokens(permuted);
+  for (size_t i = 0; i < after.size(); ++i) CHECK(after[i] == before[2 * order[i / 2] + i % 2]);
 }
 
 TEST_CASE("A4 batchmates that change their filters leave a row alone") {
@@ -144,6 +172,32 @@ TEST_CASE("C1 a NaN anywhere counts as -inf on every route and is flagged") {
           CHECK(a.n_kept == b.n_kept);
           CHECK(a.logprobs == b.logprobs);
           CHECK(a.tokens[0] == vocab / 2 + 1);  // the peak of e^20 among N(0, 2.5): always
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("C1 a NaN beside the k-th value moves no cut") {
+  Random random(11);
+  for (const int32_t vocab : {100, 1023}) {
+    const std::vector<float> row = synthetic_row(random, vocab);
+    std::vector<size_t> order(row.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return row[a] > row[b]; });
+    for (const ts_request_params& p : all_ways()) {
+      for (const size_t k : {size_t{0}, size_t{1}, size_t{48}, size_t{49}, size_t{50}}) {
+        for (const int64_t beside : {-1, 1}) {
+          const int64_t at = static_cast<int64_t>(order[k]) + beside;
+          if (at < 0 || at >= vocab) continue;
+          std::vector<float> bad = row;
+          bad[static_cast<size_t>(at)] = kNan;
+          const Sampled got = run_row(bad, p);
+          const ReferenceResult expected = reference_sample({bad, 0, {}, p, 0});
+          CHECK(got.flags[0] == TS_ROW_NAN);
+          CHECK(got.n_kept[0] == expected.n_kept);
+          CHECK(got.ranks[0] == expected.rank);
+          if (!expected.too_close) CHECK(got.tokens[0] == expected.token);
         }
       }
     }
@@ -270,6 +324,22 @@ TEST_CASE("C7 no rows: success, nothing written") {
   ts_verify_out verified{};
   verified.struct_size = sizeof(verified);
   CHECK(ts_sampler_verify(sampler.handle(), &rows, &draft, &verified, nullptr) == TS_OK);
+
+  // With a step prepared, and outputs to write.
+  const std::vector<float> row(100, kNan);  // would count in n_bad_rows
+  sampler.prepare(batch_of({row, row}, {params(), params()}));
+  SharedVector<int32_t> written(32, 0x5A5A5A5A);
+  int32_t* w = written.data();
+  auto* floats = reinterpret_cast<float*>(w + 4);
+  auto* flags = reinterpret_cast<uint32_t*>(w + 16);
+  auto* bad_rows = reinterpret_cast<uint32_t*>(w + 20);
+  out = {sizeof(out), 0, w, floats, w + 8, w + 12, flags, bad_rows};
+  CHECK(ts_sampler_sample(sampler.handle(), &rows, &out, nullptr) == TS_OK);
+  verified = {sizeof(verified), 0, w, w + 24, w + 28, floats, w + 8, w + 12, flags, bad_rows};
+  CHECK(ts_sampler_verify(sampler.handle(), &rows, &draft, &verified, nullptr) == TS_OK);
+  synchronize();
+  CHECK(written == SharedVector<int32_t>(32, 0x5A5A5A5A));
+  CHECK(sampler.route() == "plain");  // still prepared
 }
 
 TEST_CASE("C8 a greedy row beside sampled rows is greedy, and never divides by its temperature") {

@@ -263,6 +263,27 @@ TEST_CASE("C10 params_stride 0 is a checked size of entry 0; with a stride, a kn
   }
 }
 
+TEST_CASE("C10 zero in a field of rows and drafts is its default, and a stride of the drafts is kept to") {
+  Good good;
+  const std::vector<int32_t> tokens = good.answer();
+  good.candidates = {0, tokens[0], 0, tokens[2]};  // all right
+  const std::vector<int32_t> before = good.answer();
+  CHECK((before[64 + 32] == 2 && before[64 + 33] == 2));  // accept_length
+  good.rows.rows_per_request = 0;
+  CHECK(good.answer() == before);
+  good.rows.vocab = kVocab;
+  good.rows.row_stride = kVocab;
+  good.rows.n_valid = kVocab;
+  good.draft.candidates_stride = kRowsPerRequest;
+  CHECK(good.answer() == before);
+  SharedVector<int32_t> apart = {0, tokens[0], -7, -7, -7, 0, tokens[2], -7, -7, -7};
+  good.draft.candidates = apart.data();
+  good.draft.candidates_stride = 5;
+  CHECK(good.answer() == before);
+  apart[6] = (tokens[2] + 1) % kVocab;
+  CHECK(good.answer()[64 + 33] == 1);
+}
+
 TEST_CASE("C10 a step that is refused halfway has given no slot away") {
   Good good;
   const std::vector<int32_t> before = good.answer();

@@ -103,6 +103,59 @@ TEST_CASE("a captured variant gives what the step gives that it serves") {
   }
 }
 
+TEST_CASE("verify takes the natural, the forced and the captured way, and gives the same") {
+  Random random(4);
+  for (const Kind& kind : kKinds) {
+    INFO(kind.route);
+    Batch batch = batch_of(random, std::vector<ts_request_params>(6, kind.params));
+    batch.params.resize(2);
+    batch.rows_per_request = 3;
+    Sampler natural(700);
+    const std::vector<int32_t> plain = natural.run(batch).tokens;
+    // The first chain's drafts are all right, the second chain's first one is wrong.
+    const std::vector<int32_t> candidates = {0, plain[0], plain[1], 0, (plain[3] + 1) % 700, plain[4]};
+    const Verified expected = natural.verify(batch, candidates);
+    REQUIRE(expected.accept_length == std::vector<int32_t>{3, 1});
+    REQUIRE(expected.predict == std::vector<int32_t>{plain[0], plain[1], plain[2], plain[3], -1, -1});
+    const auto check = [&](Sampler& sampler) {
+      const Verified got = sampler.verify(batch, candidates);
+      CHECK(got.accept_length == expected.accept_length);
+      CHECK(got.predict == expected.predict);
+      CHECK(got.n_kept == expected.n_kept);
+    };
+    for (const char* route : kRoutes) {
+      if (!can_serve(route, kind.params)) continue;
+      INFO(route);
+      const ScopedEnvironment forced("TSSAMPLE_FORCE_ROUTE", route);
+      Sampler sampler(700);
+      sampler.prepare(batch);
+      CHECK(sampler.route() == route);
+      check(sampler);
+    }
+    for (const char* variant : {ts_sampler_step_variant(natural.handle(), TS_CALL_VERIFY), "verify_default"}) {
+      INFO(variant);
+      REQUIRE(ts_sampler_prepare_capture(natural.handle(), 2, 3, variant, nullptr) == TS_OK);
+      check(natural);
+      natural.prepare(batch);
+    }
+  }
+}
+
+TEST_CASE("a capture is free of the forced route, and ends with the next step") {
+  Random random(5);
+  Batch batch = batch_of(random, {params(1.0f), params(1.0f)});
+  const ScopedEnvironment forced("TSSAMPLE_FORCE_ROUTE", "mixed+min_p");
+  Sampler sampler(700);
+  sampler.prepare(batch);
+  CHECK(sampler.route() == "mixed+min_p");
+  REQUIRE(ts_sampler_prepare_capture(sampler.handle(), 2, 1, "plain", nullptr) == TS_OK);
+  CHECK(sampler.route() == "plain");
+  sampler.prepare(batch);
+  CHECK(sampler.route() == "mixed+min_p");
+  batch.slots = {0, 5};
+  if (!on_cuda()) CHECK_THROWS_WITH(sampler.sample(batch), says("TS_ERROR_NOT_PREPARED"));
+}
+
 TEST_CASE("TSSAMPLE_LOG_PLAN writes a line for each step to stderr") {
   Random random(3);
   const Batch batch = batch_of(random, {params(1.0f, 20), params(1.0f, 20)});

@@ -233,8 +233,7 @@ TEST_CASE("ids of probability 6e-7 come up as often as they should") {
 }
 
 TEST_CASE("E4 verified chains have the marginals of plain sampling for any draft") {
-  // 200,000 requests of 3 rows; drafts: the likeliest id, a fixed unlikely one, or the target's own sample of another
-  // seed.
+  // 200,000 requests of 3 rows; drafts: the likeliest id, a fixed unlikely one, or any id.
   const std::vector<std::vector<float>> chain = {
       {1.0f, 0.0f, 2.0f, 0.5f}, {0.0f, 0.3f, 0.6f, -2.0f}, {2.0f, 2.0f, 0.0f, 1.0f}};
   constexpr int32_t kRequests = 1000;

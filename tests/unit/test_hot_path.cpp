@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include "core/request_state.h"
 #include "core/sampler.h"
 #include "support/catch.h"
 #include "support/device_memory.h"
@@ -19,6 +20,15 @@ void* operator new(std::size_t size) {
   if (void* p = std::malloc(size)) return p;
   throw std::bad_alloc();
 }
+// For types like RequestState, which is aligned to 128 bytes.
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  ++n_allocations;
+  const auto a = static_cast<std::size_t>(alignment);
+  if (void* p = std::aligned_alloc(a, (size + a - 1) / a * a)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
@@ -98,6 +108,8 @@ TEST_CASE("prepare_step, sample and verify allocate nothing") {
   const long after = n_allocations;
   delete allocated;
   CHECK(after == before + 1);
+  const std::vector<RequestState> aligned(3);
+  CHECK(n_allocations == after + 1);
 }
 
 }  // namespace ts
