@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs over inputs are forbidden, but on the CPU backend they are no reason to read outside of the pool: slots are
-// read once, before anything is written. Host memory: CPU backend only.
+// What the CPU backend alone promises: it ignores device ordinals, and outputs over inputs, which are forbidden, are no
+// reason to read outside of the pool: slots are read once, before anything is written.
 #include <cstdint>
 #include <vector>
 
@@ -43,6 +43,22 @@ struct Step {
 };
 
 }  // namespace
+
+TEST_CASE("a CPU sampler ignores the device ordinal, but not a negative one") {
+  ts_config config{};
+  config.struct_size = sizeof(config);
+  config.device = TS_DEVICE_CPU;
+  config.vocab_size = 8;
+  ts_sampler* sampler = nullptr;
+  for (const int32_t ordinal : {1, INT32_MAX}) {
+    config.device_ordinal = ordinal;
+    CHECK(ts_sampler_create(&config, &sampler) == TS_OK);
+    ts_sampler_destroy(sampler);
+  }
+  config.device_ordinal = -1;
+  CHECK(ts_sampler_create(&config, &sampler) == TS_ERROR_INVALID_ARGUMENT);
+  CHECK_THAT(ts_last_error(), says("ts_config.device_ordinal = -1"));
+}
 
 TEST_CASE("sample with tokens over its slots reads the slots before") {
   Step step(1);
