@@ -272,7 +272,8 @@ typedef struct ts_rows {
   const void* logits;        /* [n_requests * rows_per_request, vocab], aligned to its element */
   int64_t row_stride;        /* elements from row to row, vocab..2^40; 0: vocab */
   int32_t logits_type;       /* TS_FP32, TS_BF16 or TS_FP16 */
-  int32_t n_valid;           /* ids >= n_valid are padding and never sampled, 1..vocab; 0: vocab */
+  int32_t n_valid;           /* ids >= n_valid are padding and never sampled (an EMPTY row returns
+                                invalid_token, whatever it is), 1..vocab; 0: vocab */
   const void* slots;         /* [n_requests] */
   int32_t slots_type;        /* TS_INT32 or TS_INT64 */
   int32_t positions_type;    /* TS_INT32 or TS_INT64 */
@@ -290,7 +291,7 @@ typedef struct ts_rows {
 enum {
   TS_ROW_NAN = 1,  /* the row held a NaN (taken as -inf) */
   TS_ROW_INF = 2,  /* the row held a +inf (taken as FLT_MAX) */
-  TS_ROW_EMPTY = 4 /* no candidate: all ids masked, NaN or -inf; the token is ts_config.invalid_token, padding or not */
+  TS_ROW_EMPTY = 4 /* no candidate: all ids masked, NaN or -inf; the token is ts_config.invalid_token */
 };
 
 /* What sample writes. Arrays are DEVICE, [n_requests * rows_per_request]; NULL: not wanted. */
@@ -363,8 +364,8 @@ TS_API ts_status ts_sampler_verify(ts_sampler* sampler, const ts_rows* rows, con
  * one graph launch, kept by the shape of the call: variant, number of rows, element type of the logits, row width where
  * it changes the split of the rows, and whether logprobs, ranks or n_kept are wanted. Steps then go the way of their
  * variant, not of the narrower ts_sampler_step_route (unless that was forced). All arrays may be others at each call.
- * The first call of a shape makes its graph, which allocates and takes some tens of microseconds on the host; later
- * ones do not. At most ts_config.max_graphs are kept; beyond that the one that was unused for the longest time is
+ * The first call of a shape makes its graph, which allocates and takes some 100 to 400 microseconds on the host;
+ * later ones do not. At most ts_config.max_graphs are kept; beyond that the one that was unused for the longest time is
  * freed, without waiting. To make them ahead, for each shape: ts_sampler_prepare_capture, then sample or verify with
  * any arrays that are large enough, then, after all, ts_sampler_reset_capture. Tokens are the same with and without
  * graphs. */

@@ -55,12 +55,12 @@ struct FirstSize<ts_verify_out> {
 // messages; type: the struct's.
 void check_struct_size(uint32_t struct_size, uint32_t first_size, const char* name, const char* type);
 
-// The same for T, whose older versions ended where a field ends: at a multiple of its alignment.
+// The same for T. Why the alignment: no release had a struct that ends inside a field, and half a pointer is a wild one.
 template <class T>
 void check_size_of(uint32_t struct_size, const char* name, const char* type) {
   check_struct_size(struct_size, FirstSize<T>::value, name, type);
   if (struct_size < sizeof(T) && struct_size % alignof(T) != 0) {
-    throw Error(TS_ERROR_STRUCT_SIZE, "%s.struct_size = %u: the end of no field; set it to sizeof(%s)", name,
+    throw Error(TS_ERROR_STRUCT_SIZE, "%s.struct_size = %u: not the size of any release; set it to sizeof(%s)", name,
                 struct_size, type);
   }
 }

@@ -263,27 +263,6 @@ TEST_CASE("C10 params_stride 0 is a checked size of entry 0; with a stride, a kn
   }
 }
 
-TEST_CASE("C10 zero in a field of rows and drafts is its default, and a stride of the drafts is kept to") {
-  Good good;
-  const std::vector<int32_t> tokens = good.answer();
-  good.candidates = {0, tokens[0], 0, tokens[2]};  // all right
-  const std::vector<int32_t> before = good.answer();
-  CHECK((before[64 + 32] == 2 && before[64 + 33] == 2));  // accept_length
-  good.rows.rows_per_request = 0;
-  CHECK(good.answer() == before);
-  good.rows.vocab = kVocab;
-  good.rows.row_stride = kVocab;
-  good.rows.n_valid = kVocab;
-  good.draft.candidates_stride = kRowsPerRequest;
-  CHECK(good.answer() == before);
-  SharedVector<int32_t> apart = {0, tokens[0], -7, -7, -7, 0, tokens[2], -7, -7, -7};
-  good.draft.candidates = apart.data();
-  good.draft.candidates_stride = 5;
-  CHECK(good.answer() == before);
-  apart[6] = (tokens[2] + 1) % kVocab;
-  CHECK(good.answer()[64 + 33] == 1);
-}
-
 TEST_CASE("C10 a step that is refused halfway has given no slot away") {
   Good good;
   const std::vector<int32_t> before = good.answer();
@@ -305,6 +284,27 @@ TEST_CASE("C10 a step that is refused halfway has given no slot away") {
   refuse({3, 3}, params());
   refuse({3, int64_t{1} << 32}, params());
   refuse({3, 1}, params(-1.0f));
+}
+
+TEST_CASE("C10 params inside the caller's wider structs are found by their stride") {
+  Good good;
+  struct Request {
+    ts_request_params sampling;
+    uint64_t own[4];
+  };
+  Request requests[kRequests];
+  std::memset(requests, 0xFF, sizeof(requests));
+  for (int32_t r = 0; r < kRequests; ++r) requests[r].sampling = params(1.0f, r + 2, 1.0f, 0.0f, 5);
+  const uint64_t ids[kRequests] = {11, 12};
+  ts_step step = good.step;
+  step.request_ids = ids;
+  step.params = &requests[0].sampling;
+  step.params_stride = sizeof(Request);
+  REQUIRE(good.prepare(&step) == TS_OK);
+  REQUIRE(good.sample(&good.rows, &good.out) == TS_OK);
+  for (int32_t row = 0; row < kRequests * kRowsPerRequest; ++row) {
+    CHECK(good.out.n_kept[row] == row / kRowsPerRequest + 2);
+  }
 }
 
 TEST_CASE("C10 indices of 64 bits are not cut to 32") {

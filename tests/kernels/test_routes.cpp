@@ -52,6 +52,22 @@ Batch batch_of(Random& random, const std::vector<ts_request_params>& p) {
   return batch;
 }
 
+// The same rows as chains of two: drafts that are partly right, and what a sampler says of them.
+Batch chains_of(const Batch& rows) {
+  Batch chains = rows;
+  chains.rows_per_request = 2;
+  chains.params.resize(rows.params.size() / 2);
+  return chains;
+}
+const std::vector<int32_t> kDrafts = {0, 1, 0, 2, 0, 3, 0, 4};
+std::vector<int32_t> verified(Sampler& sampler, const Batch& chains) {
+  const std::vector<int32_t> drafts(kDrafts.begin(), kDrafts.begin() + static_cast<long>(chains.params.size() * 2));
+  const Verified v = sampler.verify(chains, drafts);
+  std::vector<int32_t> all = v.predict;
+  all.insert(all.end(), v.accept_length.begin(), v.accept_length.end());
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("every step takes its natural route, and every forced route that can serve it gives the same") {
@@ -71,6 +87,12 @@ TEST_CASE("every step takes its natural route, and every forced route that can s
           CHECK(got.tokens == expected.tokens);
           CHECK(got.n_kept == expected.n_kept);
           CHECK(got.logprobs == expected.logprobs);
+          const Batch chains = chains_of(batch);
+          sampler.prepare(chains);
+          CHECK(sampler.route() == route);
+          const std::vector<int32_t> judged = verified(sampler, chains);
+          natural.prepare(chains);
+          CHECK(judged == verified(natural, chains));
         } else {
           CHECK_THROWS_WITH(sampler.prepare(batch), says("TS_ERROR_UNSUPPORTED"));
           CHECK_THROWS_WITH(sampler.prepare(batch), says(route));
@@ -100,60 +122,26 @@ TEST_CASE("a captured variant gives what the step gives that it serves") {
     REQUIRE(ts_sampler_reset_capture(sampler.handle(), nullptr) == TS_OK);
     CHECK_THROWS_WITH(sampler.sample(batch), says("TS_ERROR_NOT_PREPARED"));
     CHECK(sampler.run(batch).tokens == expected.tokens);
-  }
-}
 
-TEST_CASE("verify takes the natural, the forced and the captured way, and gives the same") {
-  Random random(4);
-  for (const Kind& kind : kKinds) {
-    INFO(kind.route);
-    Batch batch = batch_of(random, std::vector<ts_request_params>(6, kind.params));
-    batch.params.resize(2);
-    batch.rows_per_request = 3;
-    Sampler natural(700);
-    const std::vector<int32_t> plain = natural.run(batch).tokens;
-    // The first chain's drafts are all right, the second chain's first one is wrong.
-    const std::vector<int32_t> candidates = {0, plain[0], plain[1], 0, (plain[3] + 1) % 700, plain[4]};
-    const Verified expected = natural.verify(batch, candidates);
-    REQUIRE(expected.accept_length == std::vector<int32_t>{3, 1});
-    REQUIRE(expected.predict == std::vector<int32_t>{plain[0], plain[1], plain[2], plain[3], -1, -1});
-    const auto check = [&](Sampler& sampler) {
-      const Verified got = sampler.verify(batch, candidates);
-      CHECK(got.accept_length == expected.accept_length);
-      CHECK(got.predict == expected.predict);
-      CHECK(got.n_kept == expected.n_kept);
-    };
-    for (const char* route : kRoutes) {
-      if (!can_serve(route, kind.params)) continue;
-      INFO(route);
-      const ScopedEnvironment forced("TSSAMPLE_FORCE_ROUTE", route);
-      Sampler sampler(700);
-      sampler.prepare(batch);
-      CHECK(sampler.route() == route);
-      check(sampler);
+    const Batch chains = chains_of(batch_of(random, {kind.params, kind.params, kind.params, kind.params}));
+    sampler.prepare(chains);
+    const std::vector<int32_t> judged = verified(sampler, chains);
+    for (const char* name : {ts_sampler_step_variant(sampler.handle(), TS_CALL_VERIFY), "verify_default"}) {
+      REQUIRE(ts_sampler_prepare_capture(sampler.handle(), 2, 2, name, nullptr) == TS_OK);
+      CHECK(verified(sampler, chains) == judged);
     }
-    for (const char* variant : {ts_sampler_step_variant(natural.handle(), TS_CALL_VERIFY), "verify_default"}) {
-      INFO(variant);
-      REQUIRE(ts_sampler_prepare_capture(natural.handle(), 2, 3, variant, nullptr) == TS_OK);
-      check(natural);
-      natural.prepare(batch);
-    }
+    // A step ends a capture: slots that are not in it are refused again (the CPU sees them).
+    sampler.prepare(chains);
+    Batch others = chains;
+    others.slots = {900, 901};
+    if (test_device() == TS_DEVICE_CPU) CHECK_THROWS_WITH(sampler.sample(others), says("TS_ERROR_NOT_PREPARED"));
+    // And a capture takes no more requests than it was prepared for, nor a forced route.
+    const ScopedEnvironment forced("TSSAMPLE_FORCE_ROUTE", "greedy");
+    Sampler greedy(700);
+    REQUIRE(ts_sampler_prepare_capture(greedy.handle(), 1, 1, "top_k", nullptr) == TS_OK);
+    CHECK(greedy.route() == "top_k");
+    CHECK_THROWS_WITH(greedy.sample(batch), says("TS_ERROR_NOT_PREPARED"));
   }
-}
-
-TEST_CASE("a capture is free of the forced route, and ends with the next step") {
-  Random random(5);
-  Batch batch = batch_of(random, {params(1.0f), params(1.0f)});
-  const ScopedEnvironment forced("TSSAMPLE_FORCE_ROUTE", "mixed+min_p");
-  Sampler sampler(700);
-  sampler.prepare(batch);
-  CHECK(sampler.route() == "mixed+min_p");
-  REQUIRE(ts_sampler_prepare_capture(sampler.handle(), 2, 1, "plain", nullptr) == TS_OK);
-  CHECK(sampler.route() == "plain");
-  sampler.prepare(batch);
-  CHECK(sampler.route() == "mixed+min_p");
-  batch.slots = {0, 5};
-  if (!on_cuda()) CHECK_THROWS_WITH(sampler.sample(batch), says("TS_ERROR_NOT_PREPARED"));
 }
 
 TEST_CASE("TSSAMPLE_LOG_PLAN writes a line for each step to stderr") {

@@ -20,11 +20,11 @@ void* operator new(std::size_t size) {
   if (void* p = std::malloc(size)) return p;
   throw std::bad_alloc();
 }
-// For types like RequestState, which is aligned to 128 bytes.
+// Request states are aligned to more than malloc gives.
 void* operator new(std::size_t size, std::align_val_t alignment) {
   ++n_allocations;
-  const auto a = static_cast<std::size_t>(alignment);
-  if (void* p = std::aligned_alloc(a, (size + a - 1) / a * a)) return p;
+  const auto to = static_cast<std::size_t>(alignment);
+  if (void* p = std::aligned_alloc(to, (size + to - 1) / to * to)) return p;
   throw std::bad_alloc();
 }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
