@@ -180,11 +180,11 @@ typedef struct ts_config {
  * Errors: INVALID_ARGUMENT, STRUCT_SIZE, DEVICE, OUT_OF_MEMORY, CUDA. */
 TS_API ts_status ts_sampler_create(const ts_config* config, ts_sampler** out);
 
-/* Frees a sampler. NULL is allowed. No call on it may be under way. Stream: none. Thread: any. Errors: none. */
+/* Frees a sampler. NULL is allowed. No call on it may be under way, and none of its work on a stream either: on a GPU
+ * the caller synchronizes first. Thread: any. Errors: none. */
 TS_API void ts_sampler_destroy(ts_sampler* sampler);
 
-/* The device a sampler runs on: TS_DEVICE_CPU or TS_DEVICE_CUDA; 0 when sampler is NULL. Stream: none.
- * Thread: one call at a time per sampler. Errors: none. */
+/* The device a sampler runs on: TS_DEVICE_CPU or TS_DEVICE_CUDA; 0 when sampler is NULL. Thread: any. Errors: none. */
 TS_API int32_t ts_sampler_device(const ts_sampler* sampler);
 
 /* ---- 3. Request parameters ------------------------------------------------------------------------- */
@@ -254,8 +254,8 @@ TS_API ts_status ts_sampler_release_slots(ts_sampler* sampler, const void* slots
 
 /* The route selected by the last prepare_step: "greedy", "plain", "top_k", "top_k_top_p", "top_p" or "mixed",
  * with "+min_p" appended when a row uses min_p; "none" before the first step and after an empty one.
- * Every route gives the same tokens; the name is for logs and tests. Static, never NULL. Stream: none.
- * Thread: one call at a time per sampler. Errors: none. */
+ * Every route gives the same tokens; the name is for logs and tests. Static, never NULL.
+ * Stream: none. Thread: as prepare_step. Errors: none. */
 TS_API const char* ts_sampler_step_route(const ts_sampler* sampler);
 
 /* ---- 5. sample and verify -------------------------------------------------------------------------- */
@@ -375,8 +375,7 @@ enum { TS_CALL_SAMPLE = 0, TS_CALL_VERIFY = 1 };
 
 /* The graphs worth capturing for a call: how many, and the name of each (index from 0; NULL outside the list).
  * Sampling: "default", "plain", "top_p", "top_k", "top_k_top_p"; verification: the same with "verify_" in front.
- * "default" serves every step. Static strings. Stream: none. Thread: any. Errors: count is 0 for an unknown
- * call. */
+ * "default" serves every step. Static strings. Thread: any. Errors: count is 0 for an unknown call. */
 TS_API int32_t ts_capture_variant_count(int32_t call);
 TS_API const char* ts_capture_variant_name(int32_t call, int32_t index);
 
@@ -384,15 +383,15 @@ TS_API const char* ts_capture_variant_name(int32_t call, int32_t index);
  * warm up and capture them: any slots of the pool are then allowed. No slot is written; a slot that was never used
  * samples greedily. Lasts until ts_sampler_reset_capture, which forgets the prepared step.
  *   n_requests, rows_per_request   as in ts_step, both >= 1.     variant   HOST, one of the names above.
- * TSSAMPLE_FORCE_ROUTE does not apply here. Stream: for backends that prepare device state; none does yet.
- * Thread: one call at a time per sampler. Errors: INVALID_ARGUMENT. */
+ * TSSAMPLE_FORCE_ROUTE does not apply here. Stream: `stream` is for backends that prepare device state; none does yet.
+ * Thread: as prepare_step. Errors: INVALID_ARGUMENT; reset_capture: only a NULL sampler. */
 TS_API ts_status ts_sampler_prepare_capture(ts_sampler* sampler, int32_t n_requests, int32_t rows_per_request,
                                             const char* variant, ts_stream stream);
 TS_API ts_status ts_sampler_reset_capture(ts_sampler* sampler, ts_stream stream);
 
 /* The variant that serves the step just prepared: the name to look the captured graph up by. Static;
- * NULL when sampler is NULL, no step (or an empty one) is prepared, or call is unknown. Stream: none.
- * Thread: one call at a time per sampler. Errors: none. */
+ * NULL when sampler is NULL, no step (or an empty one) is prepared, or call is unknown. Stream: none. Thread: as
+ * prepare_step. Errors: none. */
 TS_API const char* ts_sampler_step_variant(const ts_sampler* sampler, int32_t call);
 
 /* ---- 7. Broadcast, for tensor-parallel ranks ------------------------------------------------------- */
