@@ -19,8 +19,9 @@
  * Rules that hold for every function
  *   Struct size   Every struct starts with struct_size = sizeof(the struct); structs only grow. A smaller
  *                 size (an older header) is accepted down to the first release's; a larger one (a newer
- *                 header) is accepted up to 4096 bytes when those this library does not know are all zero; anything
- *                 else is TS_ERROR_STRUCT_SIZE. Zero in a field means its default. In C:
+ *                 header, up to 4096 bytes) is accepted when the bytes this library does not know are all zero;
+ *                 anything else, the middle of a field too, is TS_ERROR_STRUCT_SIZE. Zero in a field means its
+ *                 default. In C:
  *                 ts_rows rows = {0}; rows.struct_size = sizeof(rows); then the fields that are wanted.
  *   Errors        Each call returns TS_OK or an error code; ts_last_error() then names the argument.
  *                 After an error the sampler is exactly as before the call, nothing was enqueued and no
@@ -152,7 +153,7 @@ enum {
 typedef struct ts_config {
   uint32_t struct_size;
   int32_t device;               /* TS_DEVICE_*; 0: automatic */
-  int32_t device_ordinal;       /* CUDA device number; 0: the first. Not looked at on the CPU */
+  int32_t device_ordinal;       /* CUDA device number, >= 0; 0: the first. Ignored on the CPU */
   int32_t vocab_size;           /* widest row that will be sampled, 1..TS_MAX_VOCAB */
   int32_t n_slots;              /* size of the pool, 1..2^24; 0: 1024 */
   int32_t max_requests;         /* most requests in a step, 1..n_slots; 0: n_slots */
@@ -281,9 +282,9 @@ typedef struct ts_rows {
                                 tokens of different steps share their noise. NULL: all offsets 0 */
   const int32_t* allow_mask; /* [rows, mask_words] bitmask: bit i % 32 of word i / 32 set = id i is allowed; ids past
                                 the last word are forbidden, silently. NULL: all allowed */
-  int32_t mask_words;        /* words that a row has, >= 1; 0: (vocab + 31) / 32 */
+  int32_t mask_words;        /* words that a row has, >= 1; 0: (vocab + 31) / 32. Checked without a mask too */
   int32_t reserved;          /* must be 0 */
-  int64_t mask_stride;       /* words from row to row, mask_words..2^40; 0: mask_words */
+  int64_t mask_stride;       /* words from row to row, mask_words..2^40; 0: mask_words. Checked as mask_words is */
 } ts_rows;
 
 /* Row flags (uint32). NAN and INF look at the whole row, masked and padding ids included. */

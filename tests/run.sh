@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.." || exit 1
 . tests/parts.sh
 
 sh .ci/install.sh g++ cmake make python3 python3-numpy catch2 nlohmann-json3-dev binutils pkg-config || exit 1
+sh .ci/check_cmake.sh || exit 1
 # Newer systems lack this version, and another one formats differently.
 sh .ci/install.sh clang-format-14 >/dev/null 2>&1
 

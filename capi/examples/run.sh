@@ -8,11 +8,7 @@ cd "$(dirname "$0")/../.."
 say() { echo "== $*"; }
 
 sh .ci/install.sh cc=gcc c++=g++ cmake=cmake make=make python3=python3
-version=$(cmake --version | sed -n 's/^cmake version //p')
-if [ "$(printf '%s\n' 3.25 "$version" | sort -V | head -n 1)" != 3.25 ]; then
-  say "cmake $version is too old: 3.25 or newer is needed (Debian 12, Ubuntu 24.04, or https://cmake.org/download)" >&2
-  exit 1
-fi
+sh .ci/check_cmake.sh
 
 preset=cpu
 # Why only with a GPU: the demo would run on the CPU all the same, and the kernels take minutes to compile.

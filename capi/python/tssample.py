@@ -169,7 +169,11 @@ class Sampler:
 
     # ---- Steps
     def prepare_step(self, request_ids, slots, params=None, rows_per_request=1, stream=0):
-        """params: one RequestParams for all, one for each request, or None when no request is new in its slot."""
+        """Says which requests the next calls serve.
+
+        request_ids   a list of integers below 2**64, or an array of uint64 or int64, whose bits are taken as they are.
+        params        one RequestParams for all, one for each request, or None when no request is new in its slot.
+        """
         handle = self._open()
         ids = host_list("request_ids", request_ids, "Q", _ID_TYPES)
         slots = host_list("slots", slots, "q", _INDEX_TYPES)
@@ -259,7 +263,7 @@ class Sampler:
         rows_per_request   default: that of the prepared step.
         want     names of the results wanted beside tokens, allocated as array.array: "logprobs", "ranks", "n_kept",
                  "row_flags". On a GPU give `out` instead.
-        out      SampleResult of buffers to write, at least one entry a row.
+        out      instead of `want`: SampleResult of buffers to write, at least one entry a row.
         n_bad_rows   buffer of one uint32, to which the number of rows with flags is added.
         """
         handle = self._open()
@@ -279,7 +283,10 @@ class Sampler:
         handle = self._open()
         n, rows, keep = self._fill_rows(logits, slots, positions, allow_mask, n_valid, vocab, dtype, rows_per_request)
         table = memory("candidates", candidates, self._on_cuda, "i", (("i4",), "int32"))
-        self._draft.candidates, _, self._draft.candidates_stride = table.matrix(n, rows // n if n else 1)
+        chain = self._rows.rows_per_request
+        self._draft.candidates, width, self._draft.candidates_stride = table.matrix(n, chain)
+        if n and width != chain:
+            raise ValueError(f"candidates: rows of {width} elements, but {chain} rows per request")
         out, writes = self._fill_out(VerifyResult, self._verify_out, out, want, n_bad_rows, n, rows)
         self._check_call(self._c.ts_sampler_verify(handle, ctypes.byref(self._rows), ctypes.byref(self._draft),
                                                    ctypes.byref(self._verify_out), _stream(stream)))
@@ -292,10 +299,10 @@ class Sampler:
         slots = memory("slots", slots, cuda, "q", _INDEX_TYPES).flat()
         n = c.n_requests = slots.count
         c.slots, c.slots_type = slots.address, _INDEX[slots.kind]
-        c.rows_per_request = _int32("rows_per_request", rows_per_request) or self._rows_per_request
+        c.rows_per_request = _count("rows_per_request", rows_per_request) or self._rows_per_request
         rows = n * c.rows_per_request
-        c.n_valid = _int32("n_valid", n_valid)
-        width = _int32("vocab", vocab)
+        c.n_valid = _count("n_valid", n_valid)
+        width = _count("vocab", vocab)
         if n:
             logits, c.logits_type = _logits(logits, cuda, dtype)
             c.logits, c.vocab, c.row_stride = logits.matrix(rows, width, self.vocab_size)
@@ -319,7 +326,10 @@ class Sampler:
         if out is None:
             if self._on_cuda:
                 raise ValueError("out: give the device buffers to write; on a GPU none are allocated here")
-            wanted = (want,) if isinstance(want, str) else want
+            try:
+                wanted = (want,) if isinstance(want, str) else tuple(want)
+            except TypeError:
+                raise TypeError(f"want: names of results, not {want!r}") from None
             unknown = [name for name in wanted if name not in _OPTIONAL]
             if unknown:
                 raise ValueError(f"want: {unknown[0]!r} is none of {', '.join(_OPTIONAL)}")
@@ -327,6 +337,8 @@ class Sampler:
                             for name in result._fields if name not in _OPTIONAL or name in wanted})
         elif not isinstance(out, result):
             raise TypeError(f"out: a {result.__name__}, not {type(out).__name__}")
+        elif want:
+            raise ValueError("want: not together with out, whose buffers say what is wanted")
         held = []
         for name, buffer in zip(result._fields, out):
             address = None
@@ -350,7 +362,7 @@ _LONG_NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 def _logits(source, cuda, dtype):
     """The memory of logits and its TS_* element type."""
     if dtype is not None:
-        name = _LONG_NAMES.get(dtype, dtype)
+        name = _LONG_NAMES.get(dtype, dtype) if isinstance(dtype, str) else None
         if name not in _LOGITS:
             raise ValueError(f'dtype: "fp32", "bf16" or "fp16", not {dtype!r}')
         code, kinds = _LOGITS[name]
@@ -377,6 +389,10 @@ def _integer(name, value, low, high):
 
 def _int32(name, value):
     return _integer(name, value, -2**31, 2**31 - 1)
+
+
+def _count(name, value):
+    return _integer(name, value, 0, 2**31 - 1)
 
 
 def _uint64(name, value):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns what callers pass as arrays into address, element kind, shape and strides; nothing is copied but lists."""
 import ctypes
+import operator
 from array import array
 from dataclasses import dataclass
 from typing import Tuple
@@ -129,17 +130,23 @@ def host_list(name, source, list_code, types):
 
 
 def _from_pointer(name, source):
-    kind = _POINTER_KINDS.get(source.dtype)
+    kind = _POINTER_KINDS.get(source.dtype) if isinstance(source.dtype, str) else None
     if kind is None:
         raise TypeError(f"{name}: Pointer.dtype {source.dtype!r} is none of {', '.join(_POINTER_KINDS)}")
-    shape = (source.shape,) if isinstance(source.shape, int) else tuple(source.shape)
+    try:
+        address, row_stride = operator.index(source.address or 0), operator.index(source.row_stride)
+        shape = (source.shape,) if isinstance(source.shape, int) else tuple(map(operator.index, source.shape))
+    except TypeError:
+        raise TypeError(f"{name}: address, shape and row_stride of a Pointer are integers") from None
+    if not 0 <= address < 2**64 or min(shape, default=0) < 0 or row_stride < 0:
+        raise ValueError(f"{name}: address, shape or row_stride of a Pointer out of range")
     strides = None
-    if source.row_stride:
+    if row_stride:
         if len(shape) < 2:
             raise ValueError(f"{name}: Pointer.row_stride needs a shape of two or more axes")
         size = _size(kind)
-        strides = tuple(s * source.row_stride * size for s in _packed(shape[:-1], 1)) + (size,)
-    return Memory(name, source.address, kind, shape, strides, source)
+        strides = tuple(s * row_stride * size for s in _packed(shape[:-1], 1)) + (size,)
+    return Memory(name, address, kind, shape, strides, source)
 
 
 def _from_interface(name, source, interface, writable):

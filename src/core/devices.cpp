@@ -2,6 +2,10 @@
 // Choice of the backend.
 #include "core/devices.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "core/error.h"
 #include "cpu/cpu_backend.h"
 #if defined(TSSAMPLE_WITH_CUDA)
@@ -12,11 +16,15 @@
 namespace ts {
 namespace {
 
-bool cpu_has_fma() {
+// What -march=x86-64-v3 may use. Why cpuid for the last: not every compiler's builtin knows their names.
+bool cpu_is_supported() {
 #if defined(__x86_64__)
-  // What -march=x86-64-v3 lets the compiler use; the rest of that level came with these.
+  unsigned a, b, basic = 0, extended = 0, d;
+  __get_cpuid(1, &a, &b, &basic, &d);
+  __get_cpuid(0x80000001u, &a, &b, &extended, &d);
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-         __builtin_cpu_supports("bmi2");
+         __builtin_cpu_supports("bmi2") && (basic & bit_MOVBE) != 0 && (basic & bit_F16C) != 0 &&
+         (extended & bit_LZCNT) != 0;
 #else
   return true;
 #endif
@@ -36,8 +44,8 @@ int32_t choose_auto_device() { return n_cuda_devices() > 0 ? TS_DEVICE_CUDA : TS
 
 std::unique_ptr<Backend> make_backend(const ts_config& config) {
   // Why first: with a GPU too, the host derives request states with fma instructions.
-  if (!cpu_has_fma()) {
-    throw Error(TS_ERROR_DEVICE, "this processor has no AVX2 and FMA, which the library needs (x86-64-v3)");
+  if (!cpu_is_supported()) {
+    throw Error(TS_ERROR_DEVICE, "this processor is not of x86-64-v3 (AVX2, FMA, BMI, LZCNT), which the library needs");
   }
   const int32_t device = config.device == TS_DEVICE_AUTO ? choose_auto_device() : config.device;
   if (device == TS_DEVICE_CUDA) {

@@ -55,6 +55,16 @@ struct FirstSize<ts_verify_out> {
 // messages; type: the struct's.
 void check_struct_size(uint32_t struct_size, uint32_t first_size, const char* name, const char* type);
 
+// The same for T. Why the alignment: no release had a struct that ends inside a field, and half a pointer is a wild one.
+template <class T>
+void check_size_of(uint32_t struct_size, const char* name, const char* type) {
+  check_struct_size(struct_size, FirstSize<T>::value, name, type);
+  if (struct_size < sizeof(T) && struct_size % alignof(T) != 0) {
+    throw Error(TS_ERROR_STRUCT_SIZE, "%s.struct_size = %u: not the size of any release; set it to sizeof(%s)", name,
+                struct_size, type);
+  }
+}
+
 // Throws unless the bytes past the known size are zero.
 void check_unknown_tail(const void* data, uint32_t struct_size, uint32_t known_size, const char* name);
 
@@ -68,7 +78,7 @@ uint32_t read_struct_size(const T* in, const char* name, const char* type) {
   }
   uint32_t size;
   std::memcpy(&size, in, sizeof(size));
-  check_struct_size(size, FirstSize<T>::value, name, type);
+  check_size_of<T>(size, name, type);
   return size;
 }
 
@@ -76,10 +86,6 @@ uint32_t read_struct_size(const T* in, const char* name, const char* type) {
 template <class T>
 T read_struct(const T* in, const char* name, const char* type) {
   const uint32_t size = read_struct_size(in, name, type);
-  // Why: no release had a struct that ends inside a field, and half a pointer is a wild one.
-  if (size < sizeof(T) && size % alignof(T) != 0) {
-    throw Error(TS_ERROR_STRUCT_SIZE, "%s.struct_size = %u: not the size of %s in any release", name, size, type);
-  }
   T out{};
   std::memcpy(static_cast<void*>(&out), in, size < sizeof(T) ? size : sizeof(T));
   check_unknown_tail(in, size, sizeof(T), name);
@@ -115,7 +121,7 @@ class StructArray {
     const Name label(name_, i);
     uint32_t size;
     std::memcpy(&size, at, sizeof(size));
-    check_struct_size(size, FirstSize<T>::value, label.text, type_);
+    check_size_of<T>(size, label.text, type_);
     if (size > stride_) {
       throw Error(TS_ERROR_STRUCT_SIZE, "%s.struct_size = %u: does not fit the stride of %u bytes", label.text, size,
                   stride_);
@@ -134,7 +140,7 @@ class StructArray {
     uint32_t size;
     std::memcpy(&size, first_, sizeof(size));
     const Name label(name_, 0);
-    check_struct_size(size, FirstSize<T>::value, label.text, type_);
+    check_size_of<T>(size, label.text, type_);
     if (size % alignof(T) != 0) {
       throw Error(TS_ERROR_STRUCT_SIZE, "%s.struct_size = %u: as the stride it must be a multiple of %zu", label.text,
                   size, alignof(T));

@@ -18,8 +18,18 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Checks what lies in device memory, here the host's, before anything is written.
-void check_requests(const Step& step, const ts_rows& rows) {
+}  // namespace
+
+CpuBackend::CpuBackend(const ts_config& config)
+    : invalid_token_(static_cast<uint32_t>(config.invalid_token)),
+      slots_(static_cast<size_t>(config.max_requests)),
+      logits_(static_cast<size_t>(config.vocab_size)),
+      chunk_max_(static_cast<size_t>(n_chunks(config.vocab_size))),
+      filter_scratch_(config.vocab_size) {}
+
+// Checks what lies in device memory, here the host's, before anything is written. Why a copy: outputs that lie over the
+// slots, which is forbidden, may then give wrong tokens, but no read outside of the pool.
+void CpuBackend::read_slots(const Step& step, const ts_rows& rows) {
   const IndexArray slots(rows.slots, rows.slots_type);
   const IndexArray positions(rows.positions, rows.positions_type);
   for (int32_t i = 0; i < rows.n_requests; ++i) {
@@ -32,20 +42,13 @@ void check_requests(const Step& step, const ts_rows& rows) {
       throw Error(TS_ERROR_NOT_PREPARED, "ts_rows.slots[%d] = %lld: not in the prepared step", i,
                   static_cast<long long>(slot));
     }
+    slots_[static_cast<size_t>(i)] = static_cast<int32_t>(slot);
     if (!positions.null() && positions[i] < 0) {
       throw Error(TS_ERROR_INVALID_ARGUMENT, "ts_rows.positions[%d] = %lld: negative", i,
                   static_cast<long long>(positions[i]));
     }
   }
 }
-
-}  // namespace
-
-CpuBackend::CpuBackend(const ts_config& config)
-    : invalid_token_(static_cast<uint32_t>(config.invalid_token)),
-      logits_(static_cast<size_t>(config.vocab_size)),
-      chunk_max_(static_cast<size_t>(n_chunks(config.vocab_size))),
-      filter_scratch_(config.vocab_size) {}
 
 CpuBackend::RowResult CpuBackend::sample_row(const Step& step, const ts_rows& rows, int32_t request, int32_t row_of,
                                              Wanted wanted) {
@@ -54,9 +57,8 @@ CpuBackend::RowResult CpuBackend::sample_row(const Step& step, const ts_rows& ro
   RowResult result{invalid_token_, row.flags, kNan, 0, 0};
   if ((row.flags & kRowEmpty) != 0) return result;
 
-  const IndexArray slots(rows.slots, rows.slots_type);
   const IndexArray positions(rows.positions, rows.positions_type);
-  const RequestState& state = step.pool.state(slots[request]);
+  const RequestState& state = step.pool.state(slots_[static_cast<size_t>(request)]);
   // Why: the route says which filters its rows have; a request's needs are within them by prepare_step.
   const uint32_t needs = state.needs & step.plan.features();
   if ((needs & kNeedSample) == 0) {
@@ -75,7 +77,7 @@ CpuBackend::RowResult CpuBackend::sample_row(const Step& step, const ts_rows& ro
 }
 
 void CpuBackend::sample(const Step& step, const ts_rows& rows, const ts_sample_out& out, ts_stream) {
-  check_requests(step, rows);
+  read_slots(step, rows);
   const Wanted wanted{out.logprobs != nullptr, out.ranks != nullptr, out.n_kept != nullptr};
   uint32_t n_bad_rows = 0;
   for (int32_t request = 0; request < rows.n_requests; ++request) {
@@ -95,7 +97,7 @@ void CpuBackend::sample(const Step& step, const ts_rows& rows, const ts_sample_o
 
 void CpuBackend::verify(const Step& step, const ts_rows& rows, const ts_draft& draft, const ts_verify_out& out,
                         ts_stream) {
-  check_requests(step, rows);
+  read_slots(step, rows);
   const Wanted wanted{out.logprobs != nullptr, out.ranks != nullptr, out.n_kept != nullptr};
   uint32_t n_bad_rows = 0;
   for (int32_t request = 0; request < rows.n_requests; ++request) {

@@ -39,9 +39,11 @@ class CpuBackend final : public Backend {
     bool n_kept;
   };
 
+  void read_slots(const Step& step, const ts_rows& rows);
   RowResult sample_row(const Step& step, const ts_rows& rows, int32_t request, int32_t row, Wanted wanted);
 
   uint32_t invalid_token_;
+  std::vector<int32_t> slots_;    // of a call's requests, checked
   std::vector<float> logits_;     // one row
   std::vector<float> chunk_max_;  // its chunks
   FilterScratch filter_scratch_;

@@ -35,11 +35,57 @@ class Empty(Case):
         self.raises(ValueError, "candidates", self.sampler.verify, logits, [0, 1],
                     Pointer(nothing.buffer_info()[0], (2, 0), "int32"))
 
+    @unittest.skipIf(numpy is None, "numpy is not installed")
+    def test_numpy_rows_of_no_elements(self):
+        self.sampler.prepare_step([1, 2], [0, 1], GREEDY)
+        logits, sample = rows_with_peaks(8, [3, 1]), self.sampler.sample
+        for shape in ((2, 0), (2, 1, 0)):
+            behind = numpy.ones(16, numpy.float32)  # what would be read past the empty view
+            self.raises(ValueError, "logits", sample, behind[:0].reshape(shape), [0, 1])
+            bits = numpy.ones(16, numpy.uint32)[:0].reshape(shape)
+            self.raises(ValueError, "allow_mask", sample, logits, [0, 1], allow_mask=bits)
+            ids = numpy.ones(16, numpy.int32)[:0].reshape(shape)
+            self.raises(ValueError, "candidates", self.sampler.verify, logits, [0, 1], ids)
+        for empty in ([], b"", numpy.zeros(0, numpy.uint32), numpy.zeros((0, 1), numpy.uint32)):
+            self.raises(ValueError, "allow_mask", sample, logits, [0, 1], allow_mask=empty)
+
+
+class Kinds(Case):
+    """What is of the wrong kind is refused by name, before ctypes or the library sees it."""
+
     def test_kinds_of_other_arguments(self):
         self.raises(TypeError, "temperature", RequestParams, temperature="1")
         self.raises(TypeError, "variant", self.sampler.prepare_capture, 1, 3)
+        logits = rows_with_peaks(8, [3])
+        step, sample, verify = self.sampler.prepare_step, self.sampler.sample, self.sampler.verify
+        step([1], [0], GREEDY)
         for stream in ("x", b"x", 1.5):
-            self.raises(TypeError, "stream", self.sampler.prepare_step, [1], [0], GREEDY, stream=stream)
+            self.raises(TypeError, "stream", step, [1], [0], GREEDY, stream=stream)
+            self.raises(TypeError, "stream", sample, logits, [0], stream=stream)
+            self.raises(TypeError, "stream", verify, logits, [0], [0], stream=stream)
+            self.raises(TypeError, "stream", self.sampler.prepare_capture, 1, "plain", stream=stream)
+            self.raises(TypeError, "stream", self.sampler.reset_capture, stream=stream)
+        for name in ("top_p", "min_p"):
+            for text in ("1", b"1", bytearray(b"1")):
+                self.raises(TypeError, name, RequestParams, **{name: text})
+        for name in ("rows_per_request", "vocab", "n_valid"):
+            self.raises(ValueError, name, sample, logits, [0], **{name: -1})
+            self.raises(ValueError, name, verify, logits, [0], [0], **{name: -1})
+        self.raises(TypeError, "want", sample, logits, [0], want=5)
+        self.raises(ValueError, "dtype", sample, logits, [0], dtype=[])
+        self.raises(ValueError, "want", sample, logits, [0], want=["ranks"], out=SampleResult(array("i", [0])))
+
+    def test_pointers_of_other_things_than_integers(self):
+        logits = rows_with_peaks(8, [3, 1])
+        at = logits.buffer_info()[0]
+        self.sampler.prepare_step([1, 2], [0, 1], GREEDY)
+        for kind, wrong in ((TypeError, Pointer("x", (2, 8), "fp32")), (TypeError, Pointer(1.5, (2, 8), "fp32")),
+                            (TypeError, Pointer(at, None, "fp32")), (TypeError, Pointer(at, "28", "fp32")),
+                            (TypeError, Pointer(at, (2, 8), "fp32", 8.0)), (TypeError, Pointer(at, (2, 8), [])),
+                            (ValueError, Pointer(-4, (2, 8), "fp32")), (ValueError, Pointer(2**64, (2, 8), "fp32")),
+                            (ValueError, Pointer(at, (2, -8), "fp32")), (ValueError, Pointer(at, (-1, -2, 8), "fp32")),
+                            (ValueError, Pointer(at, (2, 8), "fp32", -8))):
+            self.raises(kind, "logits", self.sampler.sample, wrong, [0, 1])
 
 
 class Logits(Case):
@@ -244,6 +290,9 @@ class Indices(Case):
     def test_request_ids(self):
         for ids in ([2**64 - 1], array("Q", [3]), array("q", [3]), range(4, 5)):
             self.sampler.prepare_step(ids, [0], GREEDY)
+        # The bits of an int64 are the id: -1 is 2**64 - 1, who is known and needs no parameters.
+        self.sampler.prepare_step([2**64 - 1], [1], GREEDY)
+        self.sampler.prepare_step(array("q", [-1]), [1])
         self.raises(ValueError, "request_ids", self.sampler.prepare_step, [-1], [0], GREEDY)
         self.raises(ValueError, "request_ids", self.sampler.prepare_step, [2**64], [0], GREEDY)
         self.raises(TypeError, "request_ids", self.sampler.prepare_step, array("i", [1]), [0], GREEDY)

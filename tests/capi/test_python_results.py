@@ -133,6 +133,8 @@ class Verify(Case):
         verify = self.sampler.verify
         self.raises(ValueError, "candidates", verify, self.logits, [4, 2], [[0, 1, 2, 3]])
         self.raises(ValueError, "candidates", verify, self.logits, [4, 2], [[0, 1, 2, 3], [0, 1, 2]])
+        for width in (2, 3, 5):
+            self.raises(ValueError, "candidates", verify, self.logits, [4, 2], [[0] * width] * 2)
         self.raises(ValueError, "candidates", verify, self.logits, [4, 2], [2**31] * 8)
         self.raises(ValueError, "candidates", verify, self.logits, [4, 2], array("i", [0] * 7))
         self.raises(TypeError, "candidates", verify, self.logits, [4, 2], array("q", [0] * 8))

@@ -135,14 +135,20 @@ void check_sizes(const char* name, size_t first, T Good::*member,
     CHECK(good.answer() == before);
   };
   // No smaller struct was ever a struct.
-  for (const size_t size : {size_t{4}, size_t{8}, first - 8, first - 1}) refuses(Sized(value, size, 0).as<T>());
-  // Nor one that ends inside a field.
-  for (size_t size = first; size < sizeof(T); ++size) {
-    if (size % 8 != 0) refuses(Sized(value, size, 0).as<T>());
+  const std::string whose = "sizeof(" + std::string(name) + ")";
+  for (const size_t size : {size_t{4}, size_t{8}, first - 8, first - 1}) {
+    Sized smaller(value, size, 0);
+    refuses(smaller.as<T>());
+    CHECK(call(good, smaller.as<T>()) == TS_ERROR_STRUCT_SIZE);
+    CHECK_THAT(ts_last_error(), says(whose));
   }
   // An older header's struct: fields that came later are as if zero.
-  for (size_t size = first; size < sizeof(T); size += 8) {
+  for (size_t size = first; size < sizeof(T); ++size) {
     Sized older(value, size, 0);
+    if (size % 8 != 0) {  // half a field, maybe half a pointer
+      refuses(older.as<T>());
+      continue;
+    }
     CHECK(call(good, older.as<T>()) == TS_OK);
     CHECK(good.answer() == before);
   }
@@ -202,8 +208,58 @@ TEST_CASE("C10 request params: struct sizes, one new request at a time") {
       const bool right = size > sizeof(value) && last == 0;
       INFO("size " << size << " last " << int{last});
       CHECK(prepare(good, sized.as<ts_request_params>()) == (right ? TS_OK : TS_ERROR_STRUCT_SIZE));
+      if (size < sizeof(value)) CHECK_THAT(ts_last_error(), says("sizeof(ts_request_params)"));
       if (!right) CHECK(good.answer() == before);
     }
+  }
+}
+
+TEST_CASE("C10 messages about request params name the entry, the type, the address and the whole value") {
+  Good good;
+  uint64_t ids[2] = {77, 78};  // both new
+  ts_request_params two[2] = {params(), params()};
+  ts_step step = good.step;
+  step.request_ids = ids;
+  step.params = two;
+  const auto refused = [&](ts_status status, const char* message) {
+    CHECK(good.prepare(&step) == status);
+    CHECK_THAT(ts_last_error(), says(message));
+  };
+  two[1].struct_size = 0;
+  refused(TS_ERROR_STRUCT_SIZE, "ts_step.params[1].struct_size = 0: set it to sizeof(ts_request_params)");
+  two[1].struct_size = sizeof(ts_request_params) + 8;
+  refused(TS_ERROR_STRUCT_SIZE, "ts_step.params[1].struct_size = 40: does not fit the stride of 32 bytes");
+  two[1] = params();
+  two[1].min_p = 1.0000001f;  // not "1", which is allowed
+  refused(TS_ERROR_INVALID_ARGUMENT, "ts_step.params[1].min_p = 1.00000012:");
+  const auto odd = reinterpret_cast<uintptr_t>(two) + 4;
+  step.params = reinterpret_cast<const ts_request_params*>(odd);
+  refused(TS_ERROR_INVALID_ARGUMENT, "ts_step.params = 0x");
+  const auto odd_step = reinterpret_cast<uintptr_t>(&step) + 4;
+  CHECK(good.prepare(reinterpret_cast<const ts_step*>(odd_step)) == TS_ERROR_INVALID_ARGUMENT);
+  CHECK_THAT(ts_last_error(), says("ts_step = 0x"));
+}
+
+TEST_CASE("C10 params_stride 0 is a checked size of entry 0; with a stride, a known request's entry is not read") {
+  const std::vector<int32_t> before = Good().answer();
+  for (const uint32_t garbage : {0u, 8u, 31u, 33u, 36u, 4104u, 0xDEADBEE0u, UINT32_MAX}) {
+    INFO("struct_size " << garbage);
+    Good good;
+    const uint64_t ids[2] = {good.ids[0], 99};  // entry 0 is known, entry 1 new
+    ts_request_params two[2] = {params(-1.0f), good.request_params[1]};
+    two[0].struct_size = garbage;
+    ts_step step = good.step;
+    step.request_ids = ids;
+    step.params = two;
+    CHECK(good.prepare(&step) == TS_ERROR_STRUCT_SIZE);
+    CHECK_THAT(ts_last_error(), says("ts_step.params[0].struct_size = " + std::to_string(garbage)));
+    CHECK(good.answer() == before);
+    step.params_stride = sizeof(ts_request_params);
+    CHECK(good.prepare(&step) == TS_OK);
+    CHECK(good.answer() == before);
+    // Nobody is new: nothing of it is read.
+    step.params_stride = 0;
+    CHECK(good.prepare(&step) == TS_OK);
   }
 }
 

@@ -170,7 +170,9 @@ TEST_CASE("TSSAMPLE_LOG_PLAN writes a line for each step to stderr") {
       "tssample: route=top_k requests=2 rows_per_request=1 variant=top_k greedy=0 plain=0 top_k=2 top_k_top_p=0 "
       "top_p=0 min_p=0\n";
   CHECK(logged("1") == line + line);
+  CHECK(logged("yes") == line + line);
   CHECK(logged("0").empty());
+  CHECK(logged("").empty());
   CHECK(logged(nullptr).empty());
 }
 

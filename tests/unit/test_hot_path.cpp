@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include "core/request_state.h"
 #include "core/sampler.h"
 #include "support/catch.h"
 #include "support/device_memory.h"
@@ -106,7 +107,10 @@ TEST_CASE("prepare_step, sample and verify allocate nothing") {
   volatile int* allocated = new int(1);
   const long after = n_allocations;
   delete allocated;
+  const std::vector<RequestState> aligned(3);
+  const long after_aligned = n_allocations;
   CHECK(after == before + 1);
+  CHECK(after_aligned == after + 1);
 }
 
 }  // namespace ts
