@@ -6,7 +6,8 @@
 // if not, the best of what is in front of it is next. Where that does not decide, a cut: one pass adds measures into 2048 bins of width 1/32 below the maximum, which finds the bin that
 // the cut falls into; one lists that bin's candidates, on which block_cut goes on (if they are too many, over the row);
 // one more draws. Bytes: 1 to 5 reads of an open row, mostly from L2. Open rows come from a list: none, no work.
-// Measured (H200, real rows, 512 of them top-p .9, 64 open, commit c2e461a): about 105 us; commit 5284c6a: 75.
+// Measured (H200, real rows, 512 of them top-p .9, some 64 open): 75 us by ncu before commit 5284c6a; c2e461a: about 105, from
+// the call's time.
 #pragma once
 
 #include "cuda/list.cuh"
