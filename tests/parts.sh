@@ -41,7 +41,9 @@ in_build() {
 }
 
 check_format() {
-  git ls-files '*.h' '*.cpp' '*.c' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run --Werror &&
+  # Why the count: where git refuses the folder there are no files, and none are always formatted.
+  [ "$(git ls-files '*.h' '*.cpp' | wc -l)" -gt 50 ] &&
+    git ls-files '*.h' '*.cpp' '*.c' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run --Werror &&
     echo "all files are formatted"
 }
 

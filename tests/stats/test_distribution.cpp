@@ -105,7 +105,7 @@ TEST_CASE("every way of sampling has the exact distribution") {
 }
 
 TEST_CASE("a wrong temperature or a wrong filter is seen") {
-  // The power of the tests above: 65,536 draws tell T = 1 from T = 1.05, and top_p .8 from .82 where it matters.
+  // The power of the tests above: 65,536 draws tell T = 1 from T = 1.05.
   const std::vector<float> row = {2.0f, 1.0f, 0.5f, 0.0f, -1.0f, 1.0f, 3.0f};
   CHECK(chi_square_of(counts_of(row, params(1.0f), 64, 5), probabilities_of(row, params(1.05f))) < kSignificance);
   CHECK(chi_square_of(counts_of(row, params(1.0f, 4), 64, 5), probabilities_of(row, params(1.0f, 3))) < kSignificance);
