@@ -12,24 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "check.h"
 #include "tssample.h"
 
 namespace {
 
+using ts::bench::check;
+
 constexpr int32_t kVocab = 128256;
 constexpr int kCalls = 200;
-
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
-  std::exit(1);
-}
-
-void check(ts_status status, const char* what) {
-  if (status == TS_OK) return;
-  std::fprintf(stderr, "%s: %s\n", what, ts_last_error());
-  std::exit(1);
-}
 
 double now_us() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();

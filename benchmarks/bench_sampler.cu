@@ -18,26 +18,17 @@
 #include <string>
 #include <vector>
 
+#include "check.h"
 #include "read_kernel.cuh"
 #include "tssample.h"
 
 namespace {
 
+using ts::bench::check;
+
 constexpr int32_t kVocab = 128256;
 constexpr size_t kRotation = size_t{256} << 20;
 constexpr int kReplays = 15;
-
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
-  std::exit(1);
-}
-
-void check(ts_status status, const char* what) {
-  if (status == TS_OK) return;
-  std::fprintf(stderr, "%s: %s\n", what, ts_last_error());
-  std::exit(1);
-}
 
 bool contains(const std::string& list, const std::string& name) {
   return ("," + list + ",").find("," + name + ",") != std::string::npos;

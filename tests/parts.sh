@@ -33,7 +33,8 @@ build() {
 build_gpu() {
   # Two of the architectures: they compile all there is to compile (with and without clusters and programmatic launch).
   cmake --preset release -B build/cuda -DTSSAMPLE_BUILD_GPU=ON "-DCMAKE_CUDA_ARCHITECTURES=80-real;90-real" &&
-    cmake --build build/cuda -j "$(getconf _NPROCESSORS_ONLN)" && sh tests/check_gpu_skips.sh build/cuda
+    cmake --build build/cuda -j "$(getconf _NPROCESSORS_ONLN)" && sh tests/check_gpu_skips.sh build/cuda &&
+    sh tests/capi/check_exports.sh build/cuda/libtssample.so
 }
 
 in_build() {

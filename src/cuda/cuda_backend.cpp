@@ -80,8 +80,8 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  // Runs every kernel on one row of one id. Why: the driver gives a kernel what it needs (local memory, say) at its first
-  // launch, and may wait for other kernels to end before.
+  // Runs every kernel that looks at rows, on one row of one id. Why: the driver gives a kernel what it needs (local
+  // memory, say) at its first launch, and may wait for other kernels to end before.
   void warm_up() const {
     Call call{};
     call.logits = lists_.as<void>();
@@ -110,9 +110,9 @@ class CudaBackend final : public Backend {
     }
   }
 
-  // Blocks of a call whose rows are shared: slices_for gives fewer than twice the rows' share, and at least two a row.
+  // Blocks of a call whose rows are shared: what slices_for gives, times the rows, is at most this.
   int64_t max_sliced_blocks() const {
-    return 2 * int64_t{n_sm_} * std::max(tuning_.greedy_blocks_per_sm, tuning_.blocks_per_sm);
+    return int64_t{n_sm_} * std::max(tuning_.greedy_blocks_per_sm, tuning_.blocks_per_sm);
   }
 
   int32_t slices_for(int64_t n_rows, int32_t vocab, Ways ways) const {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exact kernel: the rows that the stream left open, by a cluster of blocks, each over its slice, or by
-// one block each when they are many.
+// The exact kernel: the rows that the stream left open, by a cluster of blocks, each over its slice, or by one block each
+// when they are many.
 //
 // Method: if the unfiltered winner is known, one pass sums the fp32 mass in front of it; mostly that shows it kept, and
-// if not, the best of what is in front of it is next. Where that does not decide, a cut: one pass adds measures into 2048 bins of width 1/32 below the maximum, which finds the bin that
-// the cut falls into; one lists that bin's candidates, on which block_cut goes on (if they are too many, over the row);
-// one more draws. Bytes: 1 to 5 reads of an open row, mostly from L2. Open rows come from a list: none, no work.
-// Measured (H200, real rows, 512 of them top-p .9, some 64 open): 75 us by ncu before commit 5284c6a; c2e461a: about 105, from
-// the call's time.
+// if not, the best of what is in front of it is next. Where that does not decide, a cut: one pass adds measures into 2048
+// bins of width 1/32 below the maximum, which finds the bin that the cut falls into; one lists that bin's candidates, on
+// which block_cut goes on (if they are too many, over the row); one more draws. Bytes: 1 to 5 reads of an open row, mostly
+// from L2. Open rows come from a list: none, no work.
+// Measured: with the sampling kernel in front, by operation, in benchmarks/RESULTS.md.
 #pragma once
 
 #include "cuda/list.cuh"
@@ -59,9 +59,7 @@ __device__ __noinline__ Scored best_of_group(Raw<Type> raw, int32_t group, Philo
   while (may != 0) {
     const uint32_t j = static_cast<uint32_t>(__ffs(static_cast<int>(may))) - 1;
     may &= may - 1;
-    float logit = logits[0];
-#pragma unroll
-    for (int t = 1; t < kGroup; ++t) logit = j == t ? logits[t] : logit;
+    const float logit = logit_at(logits, j);
     const uint32_t id = static_cast<uint32_t>(group) * kGroup + j;
     const uint32_t coarse = coarse_bits(block, id);
     if (!may_win(logit, coarse, factor, bound)) continue;
@@ -82,10 +80,7 @@ class ExactRow {
   __device__ float logit(uint32_t id) const {
     float logits[kGroup];
     source_.load(static_cast<int32_t>(id / kGroup)).clean(logits);
-    float logit = logits[0];
-#pragma unroll
-    for (int j = 1; j < kGroup; ++j) logit = id % kGroup == j ? logits[j] : logit;
-    return logit;
+    return logit_at(logits, id % kGroup);
   }
 
   // visit(logits, group) for each group of the block's slice with a logit of at least `least`.
@@ -319,10 +314,7 @@ __device__ void exact_row(const Call& call, int64_t row_index, RowPick& pick, co
       last_key = exact
                      .cut(
                          last_key, [&](float logit) { return weight(logit - row.max, state.log2e_over_t); },
-                         [&](uint64_t total) {
-                           const uint64_t limit = mass_limit(state.top_p_fixed, total);
-                           return limit > 0 ? limit : uint64_t{1};
-                         })
+                         [&](uint64_t total) { return cut_limit(state.top_p_fixed, total); })
                      .key;
     }
     token = exact.draw(last_key, (state.needs & kNeedMinP) != 0 ? state.min_p_threshold : kMinusInf).id;

@@ -155,8 +155,7 @@ static __device__ __noinline__ ListOutcome cut_and_draw(ListedRow at, uint64_t l
   const MassScan scan = scan_masses(at.n, per_thread, weight_at);
   MassLimits limits;
   if (bounded) {
-    const uint64_t limit = mass_limit(at.row.state.top_p_fixed, scan.total);
-    limits.low = limits.high = limit > 0 ? limit : 1;
+    limits.low = limits.high = cut_limit(at.row.state.top_p_fixed, scan.total);
   } else {
     if (at.exact_cut || !usable(at.mass)) return open;
     limits = limits_of(at.mass, at.row.state.top_p_fixed);
@@ -189,8 +188,7 @@ static __device__ __noinline__ ListOutcome winner_in_list(ListedRow at, uint64_t
     const FrontSums sums = front_sums(at, last_key, order);
     MassLimits limits;
     if (last_key != 0 || at.floor_key == 0) {
-      const uint64_t limit = mass_limit(at.row.state.top_p_fixed, sums.total);
-      limits.low = limits.high = limit > 0 ? limit : 1;
+      limits.low = limits.high = cut_limit(at.row.state.top_p_fixed, sums.total);
     } else {
       limits = limits_of(at.mass, at.row.state.top_p_fixed);
     }

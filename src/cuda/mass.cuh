@@ -21,6 +21,12 @@ struct MassLimits {
   uint64_t high;
 };
 
+// The limit of top-p where the total is known: the first candidate always stays.
+__device__ inline uint64_t cut_limit(uint64_t top_p_fixed, uint64_t total) {
+  const uint64_t limit = mass_limit(top_p_fixed, total);
+  return limit > 0 ? limit : 1;
+}
+
 __device__ inline bool usable(ApproximateMass mass) { return mass.value < 1e9f; }
 
 __device__ inline MassLimits limits_of(ApproximateMass mass, uint64_t top_p_fixed) {

@@ -48,9 +48,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   // The token's own logit. Why + 0: the maximum that -0 is compared with is +0.
   float token_logits[kGroup];
   source.load(static_cast<int32_t>(pick.token / kGroup)).clean(token_logits);
-  float token_logit = token_logits[0];
-#pragma unroll
-  for (int j = 1; j < kGroup; ++j) token_logit = pick.token % kGroup == j ? token_logits[j] : token_logit;
+  const float token_logit = logit_at(token_logits, pick.token % kGroup);
 
   unsigned long long mass = 0;
   uint32_t n_above = 0;

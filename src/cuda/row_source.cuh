@@ -122,6 +122,14 @@ struct Raw {
   }
 };
 
+// A group's logit by a place that is not known when compiling. Why so: an index would put the group in local memory.
+__device__ inline float logit_at(const float (&logits)[kGroup], uint32_t place) {
+  float logit = logits[0];
+#pragma unroll
+  for (uint32_t j = 1; j < kGroup; ++j) logit = place == j ? logits[j] : logit;
+  return logit;
+}
+
 template <class Type>
 struct Checked;
 template <class Type>

@@ -7,7 +7,7 @@
 //   top      lists the ids above a floor, for a top-k or min-p that the list holds;
 //   both     the winner of the whole row, the top and the fp32 mass, for top-p and long top-k.
 // The row's last block merges the slices and finishes (finish.cuh). What cannot be proven stays open.
-// Measured (H200, V 128256, bf16, 512 rows, read 32 us, commit c2e461a): greedy 34, plain 52, top 58, both about 95 us.
+// Measured (H200, V 128256, bf16, 512 rows, read 32 us, commit c2e461a): greedy 34, plain 52, top 58 us.
 // Bytes: the logits once. Floor on an H200: bytes / 4.3 TB/s. Order and ties: contract/order.h.
 // Limits: ids below 2^22; offsets are 64-bit. Rows not aligned to 16 bytes are read by element.
 #pragma once
@@ -183,8 +183,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   ListOutcome outcome{way.open ? Open::kAll : Open::kNo, call.invalid_token, 0};
   const float per_thread = static_cast<float>(call.vocab) / (kThreads * call.n_slices) + 64.0f;
   // Why more: the offset that all terms share is rounded too.
-  const ApproximateMass approximate{mass,
-                                    4e-5f + 1.2e-7f * per_thread + 1.2e-7f * fabsf(row.max * row.state.log2e_over_t)};
+  const ApproximateMass approximate{mass, mass_error(per_thread) + 1.2e-7f * fabsf(row.max * row.state.log2e_over_t)};
   if (!slot_in_pool || !(row.max > kMinusInf)) {
     top.flags |= kRowEmpty;
     outcome.open = Open::kNo;

@@ -260,9 +260,7 @@ __device__ __noinline__ Scored best_of_winners(RowSource<Type> source, NoiseKey 
     while (may != 0) {
       const uint32_t j = static_cast<uint32_t>(__ffs(static_cast<int>(may))) - 1;
       may &= may - 1;
-      float logit = logits[0];
-#pragma unroll
-      for (int t = 1; t < kGroup; ++t) logit = j == t ? logits[t] : logit;
+      const float logit = logit_at(logits, j);
       const uint32_t id = static_cast<uint32_t>(group) * kGroup + j;
       best = better(best, score_of(logit, id, coarse_bits(block, id), inv_temperature, key));
     }

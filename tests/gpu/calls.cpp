@@ -3,33 +3,13 @@
 #include "gpu/calls.h"
 
 namespace ts::gpu {
-namespace {
-
-// Why by overload: these tests are also built against headers from before.
-template <class Out>
-auto ask_bad_rows(Out& out, int32_t* word, int) -> decltype(out.n_bad_rows, bool()) {
-  out.n_bad_rows = reinterpret_cast<uint32_t*>(word);
-  return true;
-}
-template <class Out>
-bool ask_bad_rows(Out&, int32_t*, long) {
-  return false;
-}
-
-}  // namespace
-
-bool counts_bad_rows() {
-  ts_sample_out out{};
-  return ask_bad_rows(out, nullptr, 0);
-}
-
 ts_status call(ts_sampler* sampler, const ts_rows& rows, const int32_t* candidates, int32_t* block, size_t n,
                bool tokens_alone, ts_stream stream) {
   float* logprobs = tokens_alone ? nullptr : reinterpret_cast<float*>(block + kLogprobs * n);
   int32_t* ranks = tokens_alone ? nullptr : block + kRanks * n;
   int32_t* kept = tokens_alone ? nullptr : block + kKept * n;
   uint32_t* flags = tokens_alone ? nullptr : reinterpret_cast<uint32_t*>(block + kFlags * n);
-  int32_t* bad_rows = tokens_alone ? nullptr : block + kBadRows * n;
+  uint32_t* bad_rows = tokens_alone ? nullptr : reinterpret_cast<uint32_t*>(block + kBadRows * n);
   if (candidates == nullptr) {
     ts_sample_out out{};
     out.struct_size = sizeof(out);
@@ -38,7 +18,7 @@ ts_status call(ts_sampler* sampler, const ts_rows& rows, const int32_t* candidat
     out.ranks = ranks;
     out.n_kept = kept;
     out.row_flags = flags;
-    ask_bad_rows(out, bad_rows, 0);
+    out.n_bad_rows = bad_rows;
     return ts_sampler_sample(sampler, &rows, &out, stream);
   }
   ts_draft draft{};
@@ -53,7 +33,7 @@ ts_status call(ts_sampler* sampler, const ts_rows& rows, const int32_t* candidat
   out.ranks = ranks;
   out.n_kept = kept;
   out.row_flags = flags;
-  ask_bad_rows(out, bad_rows, 0);
+  out.n_bad_rows = bad_rows;
   return ts_sampler_verify(sampler, &rows, &draft, &out, stream);
 }
 

@@ -11,7 +11,7 @@
 namespace ts::gpu {
 
 // All outputs of a call in one block of 32-bit words, so that one copy reads them and one comparison compares them.
-// kAcceptLength has a word a request, kBadRows one word in all (added to the poison; only where the library counts them).
+// kAcceptLength has a word a request, kBadRows one word in all (added to the poison).
 enum { kTokens, kRanks, kKept, kLogprobs, kFlags, kAcceptIndex, kAcceptLength, kBadRows, kNumOutputs };
 constexpr int32_t kPoison = static_cast<int32_t>(0xA5A5A5A5u);
 
@@ -22,9 +22,6 @@ struct Results {
   size_t n_rows;
   std::vector<int32_t> words;
 };
-
-// Whether the library has the outputs' n_bad_rows.
-bool counts_bad_rows();
 
 // sample, or verify when there are candidates. block: host or device memory of kNumOutputs arrays, n words apart.
 // tokens_alone: ranks, kept sizes, log-probabilities and flags are not asked for.

@@ -7,12 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "support/max_graphs.h"
 #include "tssample.h"
 
 namespace ts::gpu {
-
-using test::has_owned_graphs;
 
 constexpr int kSkipped = 77;
 
@@ -56,7 +53,7 @@ inline ts_sampler* make_sampler(int32_t device, int32_t vocab, int32_t invalid_t
   config.n_slots = n_slots;
   config.max_rows_per_request = max_rows_per_request;
   config.flags = extras.flags;
-  test::set_max_graphs(config, extras.max_graphs);
+  config.max_graphs = extras.max_graphs;
   ts_sampler* sampler = nullptr;
   check(ts_sampler_create(&config, &sampler) == TS_OK, "ts_sampler_create");
   return sampler;

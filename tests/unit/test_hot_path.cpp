@@ -9,7 +9,6 @@
 #include "core/sampler.h"
 #include "support/catch.h"
 #include "support/device_memory.h"
-#include "support/max_graphs.h"
 
 namespace {
 long n_allocations = 0;
@@ -42,7 +41,7 @@ TEST_CASE("prepare_step, sample and verify allocate nothing") {
   config.device = test::test_device();
   config.vocab_size = 5000;
   config.n_slots = 16;
-  test::set_max_graphs(config, -1);  // the first call of a shape makes its graph otherwise
+  config.max_graphs = -1;  // the first call of a shape makes its graph otherwise
   Sampler sampler(config, Environment{});
   ts_broadcast broadcast{};
   broadcast.struct_size = sizeof(broadcast);
