@@ -31,7 +31,7 @@ build() {
 
 # The GPU tests compile, and say skipped where there is no GPU.
 build_gpu() {
-  # Two of the architectures: they compile all there is to compile (with and without clusters and programmatic launch).
+  # Two of the architectures: they compile all there is to compile (with and without programmatic launch).
   cmake --preset release -B build/cuda -DTSSAMPLE_BUILD_GPU=ON "-DCMAKE_CUDA_ARCHITECTURES=80-real;90-real" &&
     cmake --build build/cuda -j "$(getconf _NPROCESSORS_ONLN)" && sh tests/check_gpu_skips.sh build/cuda &&
     sh tests/capi/check_exports.sh build/cuda/libtssample.so

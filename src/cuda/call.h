@@ -39,17 +39,22 @@ struct Call {
   OpenRows* open_rows;
 };
 
+constexpr int32_t kMaxContenders = 4;
+constexpr uint64_t kUnknownMass = ~uint64_t{0};
+
 // What is known of a row after the stream, and what is left to do.
 struct RowPick {
   uint64_t last_key;  // the cut, as Kept of the CPU backend
   float min_distance;
   float max;
-  float mass;        // of all candidates, in units of the maximum's weight, where it was summed
-  float mass_error;  // relative
   uint32_t token;
   uint32_t flags;     // kRow* bits
   uint32_t open;      // an Open: whether the exact kernel must decide
   uint32_t arrivals;  // blocks that are done with the row; 0 between kernels
+  // Where top-p is left open: winners of ever smaller sets, each the best of what is in front of the one before.
+  uint32_t n_contenders;
+  uint32_t contenders[kMaxContenders];
+  uint64_t before[kMaxContenders];  // the weight in front of them, kUnknownMass: not known
 };
 
 // What a block found in its slice.
@@ -57,8 +62,6 @@ struct SlicePick {
   double score;        // of the best candidate, where noise was drawn
   uint64_t floor_key;  // the list has every candidate of at least this order key
   float logit;         // of the best score
-  float mass;          // sum of 2^((l - reference) * log2e / T)
-  float reference;
   uint32_t id;       // of the best score
   uint32_t top_key;  // logit key of the maximum
   uint32_t first;    // first id with it, where the row is greedy

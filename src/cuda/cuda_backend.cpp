@@ -103,7 +103,7 @@ class CudaBackend final : public Backend {
       for (int32_t* ranks : {static_cast<int32_t*>(nullptr), lists_.as<int32_t>() + 6}) {
         LaunchList list(programmatic_);
         out.ranks = ranks;
-        launch_exact(list, type, call, tuning_.cluster_size, tuning_.cluster_size, picks_.as<RowPick>(), out);
+        launch_exact(list, type, call, 1, picks_.as<RowPick>(), out);
         launch_report(list, type, call, 1, picks_.as<RowPick>(), totals_.as<RowTotals>(), out);
         enqueue(list, nullptr);
       }
@@ -176,10 +176,8 @@ class CudaBackend final : public Backend {
     launch_sample(list, rows.logits_type, ways, call, n_rows, picks_.as<RowPick>(), slices_.as<SlicePick>(),
                   lists_.as<uint64_t>(), out);
     if ((call.features & (kNeedTopK | kNeedTopP | kNeedMinP)) != 0) {
-      // Two blocks a multiprocessor.
-      const int64_t n_clusters = std::min<int64_t>(n_rows, std::max(1, n_sm_ * 2 / tuning_.cluster_size));
-      launch_exact(list, rows.logits_type, call, static_cast<int32_t>(n_clusters) * tuning_.cluster_size,
-                   tuning_.cluster_size, picks_.as<RowPick>(), out);
+      launch_exact(list, rows.logits_type, call, static_cast<int32_t>(std::min<int64_t>(n_rows, n_sm_)),
+                   picks_.as<RowPick>(), out);
     }
     if (out.logprobs != nullptr || out.ranks != nullptr || out.n_kept != nullptr) {
       launch_report(list, rows.logits_type, call, n_rows, picks_.as<RowPick>(), totals_.as<RowTotals>(), out);

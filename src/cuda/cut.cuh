@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exact cut, by a block or a cluster: the CPU backend's radix descent, over any source of (order key, measure) pairs.
+// The exact cut, by a block: the CPU backend's radix descent, over any source of (order key, measure) pairs.
 //
 // Method: five levels over the 64-bit order key (11, 11, 10 bits of logit, 11, 11 bits of ~id), each one pass over the
 // source that adds measures into 2048 bins of shared memory, then a scan from the top for the bin in which the limit is
@@ -94,10 +94,10 @@ __device__ inline void find_bin(CutShared& shared, uint64_t before, uint64_t lim
 }
 
 // for_each(visit) must call visit(order_key, measure) once for each element, over the block's threads; every thread
-// must call block_cut. merge() is called when the bins are filled: it may add those of other blocks, and is a barrier.
+// must call block_cut.
 // Finds the last element with less than `limit` (>= 1) in front of it.
-template <class ForEach, class Merge>
-__device__ Cut block_cut(const ForEach& for_each, uint64_t limit, CutShared& shared, const Merge& merge) {
+template <class ForEach>
+__device__ Cut block_cut(const ForEach& for_each, uint64_t limit, CutShared& shared) {
   constexpr int kShift[] = {53, 42, 32, 11, 0};
   constexpr int kWidth[] = {11, 11, 10, 11, 11};
   uint64_t prefix = 0;
@@ -113,7 +113,6 @@ __device__ Cut block_cut(const ForEach& for_each, uint64_t limit, CutShared& sha
       if ((key & prefix_mask) == prefix) adder.add(mask - (static_cast<uint32_t>(key >> shift) & mask), measure);
     });
     adder.flush();
-    merge();
     find_bin(shared, before, limit);
     if (shared.bin == kNoBin) return {0, false};  // only on the first level
     before = shared.before;

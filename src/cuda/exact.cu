@@ -18,10 +18,9 @@ Kernel kernel_for(int32_t logits_type) {
 
 }  // namespace
 
-void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32_t n_blocks, int32_t cluster_size,
+void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32_t n_blocks,
                   RowPick* picks, const Outputs& out) {
-  const LaunchShape shape{dim3(static_cast<unsigned>(n_blocks)), dim3(kExactThreads), sizeof(ExactShared),
-                          static_cast<uint32_t>(cluster_size)};
+  const LaunchShape shape{dim3(static_cast<unsigned>(n_blocks)), dim3(kExactThreads), sizeof(ExactShared)};
   list.add("launch of exact_kernel", kernel_for(logits_type), shape, call, picks, out);
 }
 

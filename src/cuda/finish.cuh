@@ -90,9 +90,9 @@ __device__ MassScan scan_masses(int32_t n, int32_t per_thread, const WeightOf& w
 struct ListedRow {
   int32_t n;
   uint64_t floor_key;
-  ApproximateMass mass;
   bool exact_cut;  // the cut itself is wanted, not only the token
   const RowContext& row;
+  RowPick& pick;  // takes the contenders
 
   __device__ float min_distance() const {
     return (row.state.needs & kNeedMinP) != 0 ? row.state.min_p_threshold : kMinusInf;
@@ -100,6 +100,8 @@ struct ListedRow {
   __device__ uint64_t weight_of(uint64_t order) const {
     return weight(logit_of(order) - row.max, row.state.log2e_over_t);
   }
+  // Whether the list has all that min-p keeps.
+  __device__ bool has_min_p() const { return floor_key == 0 || logit_of(floor_key) - row.max < min_distance(); }
 };
 
 // Weight and number of the entries down to last_key, and of those in front of `order`.
@@ -135,111 +137,110 @@ static __device__ __noinline__ FrontSums front_sums(const ListedRow& at, uint64_
   return block_reduce(FrontSums{total, before, n_before}, sample_shared().reduce.as<FrontSums>(), AddFrontSums{});
 }
 
-// Cuts by top-p, and draws. last_key: what top-k left, 0: top-k is off.
+// Cuts by top-p, and draws. The list must have all that is left: last_key is what top-k left, or 0 and the list is whole.
 static __device__ __noinline__ ListOutcome cut_and_draw(ListedRow at, uint64_t last_key) {
-  const ListOutcome open{Open::kAll, 0, 0};
   if (last_key != 0) {
     keep_from(at.n, last_key);
     at.n = static_cast<int32_t>(sample_shared().list.count);
     __syncthreads();
-  } else if (at.n > kSortable) {
-    // More than a sort takes: the largest kSortable will do, and the list is complete down to them.
-    at.floor_key = nth_key(at.n, kSortable);
-    keep_from(at.n, at.floor_key);
-    at.n = kSortable;
   }
+  if (at.n > kSortable) return {Open::kAll, 0, 0};
   sort_list(at.n);
-  const bool bounded = last_key != 0 || at.floor_key == 0;  // what is kept so far is in the list
   const auto weight_at = [&](int32_t i) { return at.weight_of(sample_shared().list.entries[i]); };
   const int32_t per_thread = (at.n + kThreads - 1) / kThreads;
   const MassScan scan = scan_masses(at.n, per_thread, weight_at);
-  MassLimits limits;
-  if (bounded) {
-    limits.low = limits.high = cut_limit(at.row.state.top_p_fixed, scan.total);
-  } else {
-    if (at.exact_cut || !usable(at.mass)) return open;
-    limits = limits_of(at.mass, at.row.state.top_p_fixed);
-    if (scan.total < limits.high) return open;
-  }
+  const uint64_t limit = cut_limit(at.row.state.top_p_fixed, scan.total);
   int32_t n_stay = 0;
-  int32_t n_sure = 0;
   uint64_t before = scan.before;
   for (int32_t i = 0; i < per_thread; ++i) {
     const int32_t index = threadIdx.x * per_thread + i;
     if (index >= at.n) break;
-    n_stay += before < limits.high ? 1 : 0;
-    n_sure += before < limits.low || index == 0 ? 1 : 0;
+    n_stay += before < limit ? 1 : 0;
     before += weight_at(index);
   }
   n_stay = block_reduce(n_stay, sample_shared().reduce.as<int32_t>(), Add{});
-  n_sure = block_reduce(n_sure, sample_shared().reduce.as<int32_t>(), Add{});
   const Scored best = draw_list(n_stay, 0, at.min_distance(), at.row);
-  if (order_key(best.logit, best.id) < sample_shared().list.entries[n_sure - 1]) return open;
-  return {Open::kNo, best.id, bounded ? sample_shared().list.entries[n_stay - 1] : 0};
+  return {Open::kNo, best.id, sample_shared().list.entries[n_stay - 1]};
 }
 
-// The row's winner with top-p, from the best of a larger set, if the list shows it: what is kept lies before a winner that
-// is not. Gives up after a few. last_key: what top-k left, 0: top-k is off.
-constexpr int32_t kWinnersInList = 4;
+// The row's winner with top-p, from the best of a larger set: what is kept lies before a winner that is not. What is not in
+// the list weighs between nothing and as much as the floor, each; winners that this leaves open are the row's contenders.
+// last_key: what top-k left, 0: top-k is off.
 static __device__ __noinline__ ListOutcome winner_in_list(ListedRow at, uint64_t last_key, Scored winner) {
+  const bool whole = last_key != 0 || at.floor_key == 0;
+  uint32_t n_contenders = 0;
+  const auto contend = [&](uint64_t before) {
+    if (threadIdx.x == 0) {
+      at.pick.contenders[n_contenders] = winner.id;
+      at.pick.before[n_contenders] = before;
+      at.pick.n_contenders = n_contenders + 1;
+    }
+    ++n_contenders;
+  };
 #pragma unroll 1
-  for (int32_t i = 0; i < kWinnersInList; ++i) {
+  for (int32_t i = 0; i < kMaxContenders; ++i) {
     const uint64_t order = order_key(winner.logit, winner.id);
     const FrontSums sums = front_sums(at, last_key, order);
-    MassLimits limits;
-    if (last_key != 0 || at.floor_key == 0) {
-      limits.low = limits.high = cut_limit(at.row.state.top_p_fixed, sums.total);
-    } else {
-      limits = limits_of(at.mass, at.row.state.top_p_fixed);
+    const uint64_t low = cut_limit(at.row.state.top_p_fixed, sums.total);
+    uint64_t high = low;
+    if (!whole) {
+      // Why more: neighbouring weights may be out of order by their last bit.
+      const uint64_t most = at.weight_of(at.floor_key);
+      const uint64_t missing = static_cast<uint64_t>(at.row.vocab - at.n) * (most + most / 65536 + 1);
+      high = cut_limit(at.row.state.top_p_fixed, sums.total + missing);
     }
-    if (sums.before < limits.high) {
-      if (order < at.floor_key) return {Open::kWinner, winner.id, 0};
-      if (sums.before >= limits.low && sums.before != 0) return {Open::kAll, 0, 0};
-      if (!(winner.logit - at.row.max >= at.min_distance())) {
-        // Min-p keeps less than top-p, and all that lies in the list.
-        winner = draw_list(at.n, last_key, at.min_distance(), at.row);
+    if (!whole && order < at.floor_key) {
+      if (sums.before < high) {
+        contend(kUnknownMass);
+        break;
       }
-      return {Open::kNo, winner.id, last_key};
+    } else if (sums.before < low) {
+      if (n_contenders == 0) return {Open::kNo, winner.id, last_key};
+      contend(sums.before);
+      break;
+    } else if (sums.before < high) {
+      contend(sums.before);
     }
     winner = draw_list(at.n, order + 1, kMinusInf, at.row);
   }
-  return cut_and_draw(at, last_key);
+  if (n_contenders != 0) return {Open::kContenders, 0, 0};
+  return whole ? cut_and_draw(at, last_key) : ListOutcome{Open::kAll, 0, 0};
 }
 
-// A row with a top-k or min-p that the list may hold. No winner is known.
+// A row with a top-k that the list may hold. No winner is known.
 __device__ inline ListOutcome finish_top(ListedRow at) {
   const RowState& state = at.row.state;
   uint64_t last_key = 0;
-  if ((state.needs & kNeedTopK) == 0) {
-    if (at.floor_key != 0 && !(logit_of(at.floor_key) - at.row.max < at.min_distance())) return {Open::kAll, 0, 0};
-  } else if (at.n >= state.top_k) {
+  if (at.n >= state.top_k) {
     last_key = kth_key(at.n, state.top_k);
   } else if (at.floor_key != 0) {
     return {Open::kAll, 0, 0};
   }
   const bool with_top_p = (state.needs & kNeedTopP) != 0;
   if (with_top_p && at.exact_cut) return cut_and_draw(at, last_key);
-  const Scored best = draw_list(at.n, last_key, with_top_p ? kMinusInf : at.min_distance(), at.row);
+  const Scored best = draw_list(at.n, last_key, at.min_distance(), at.row);
   if (with_top_p) return winner_in_list(at, last_key, best);
   return {Open::kNo, best.id, last_key};
 }
 
 // A row whose unfiltered winner is known.
-__device__ inline ListOutcome finish_winner(ListedRow at, const Scored& winner) {
+__device__ inline ListOutcome finish_winner(ListedRow at, Scored winner) {
   const RowState& state = at.row.state;
   const ListOutcome open{Open::kAll, 0, 0};
-  if ((state.needs & kNeedTopK) != 0) {
-    const uint64_t order = order_key(winner.logit, winner.id);
-    if ((state.needs & kNeedTopP) != 0 || order < at.floor_key) return open;
-    if (front_sums(at, 0, order).n_before >= state.top_k) return open;
-  } else if ((state.needs & kNeedTopP) != 0) {
-    return usable(at.mass) ? winner_in_list(at, 0, winner) : open;
+  const bool with_top_k = (state.needs & kNeedTopK) != 0;
+  const bool with_top_p = (state.needs & kNeedTopP) != 0;
+  if (with_top_k && with_top_p) return open;
+  if (!(winner.logit - at.row.max >= at.min_distance())) {
+    // What min-p keeps lies before the winner.
+    if (!at.has_min_p()) return open;
+    winner = draw_list(at.n, 0, at.min_distance(), at.row);
   }
-  if (winner.logit - at.row.max >= at.min_distance()) return {Open::kNo, winner.id, 0};
-  // Min-p alone decides: what it keeps lies before the winner.
-  if (at.floor_key != 0 && !(logit_of(at.floor_key) - at.row.max < at.min_distance())) return open;
-  const Scored best = draw_list(at.n, 0, at.min_distance(), at.row);
-  return {Open::kNo, best.id, 0};
+  if (with_top_p) return winner_in_list(at, 0, winner);
+  if (with_top_k) {
+    const uint64_t order = order_key(winner.logit, winner.id);
+    if (order < at.floor_key || front_sums(at, 0, order).n_before >= state.top_k) return open;
+  }
+  return {Open::kNo, winner.id, 0};
 }
 
 }  // namespace ts::cuda

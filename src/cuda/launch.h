@@ -22,8 +22,7 @@ enum class Ways {
 
 void launch_sample(LaunchList& list, int32_t logits_type, Ways ways, const Call& call, int64_t n_rows, RowPick* picks,
                    SlicePick* slices, uint64_t* lists, const Outputs& out);
-// n_blocks: a multiple of cluster_size.
-void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32_t n_blocks, int32_t cluster_size,
+void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32_t n_blocks,
                   RowPick* picks, const Outputs& out);
 void launch_report(LaunchList& list, int32_t logits_type, const Call& call, int64_t n_rows, const RowPick* picks,
                    RowTotals* totals, const Outputs& out);

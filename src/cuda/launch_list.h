@@ -23,7 +23,6 @@ struct LaunchShape {
   dim3 grid;
   dim3 block;
   uint32_t shared_bytes = 0;  // dynamic
-  uint32_t cluster_size = 1;  // blocks along x; 1: no cluster
 
   bool operator==(const LaunchShape& other) const;
 };

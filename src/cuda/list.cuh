@@ -67,7 +67,7 @@ static __device__ __noinline__ uint64_t nth_key(int32_t n, int32_t goal) {
   const auto for_each = [&](auto visit) {
     for (int32_t i = threadIdx.x; i < n; i += kThreads) visit(list.entries[i], uint64_t{1});
   };
-  return block_cut(for_each, static_cast<uint64_t>(goal), sample_shared().cut, [] {}).key;
+  return block_cut(for_each, static_cast<uint64_t>(goal), sample_shared().cut).key;
 }
 
 // The k-th largest of the first n entries (n >= k >= 1); what is surely below it may be dropped, and n with it. All

@@ -4,8 +4,8 @@
 // Method: a row is read by n_slices blocks in tiles of 256 threads x kTileGroups groups of 8 ids, in one of four ways:
 //   greedy   the largest logit;
 //   noise    coarse noise of every group against a rising bound: lists the few groups that may win;
-//   top      lists the ids above a floor, for a top-k or min-p that the list holds;
-//   both     the winner of the whole row, the top and the fp32 mass, for top-p and long top-k.
+//   top      lists the ids above a floor, for a top-k that the list holds;
+//   both     the winner of the whole row and the top, for top-p, min-p and long top-k.
 // The row's last block merges the slices and finishes (finish.cuh). What cannot be proven stays open.
 // Measured (H200, V 128256, bf16, 512 rows, read 32 us, commit c2e461a): greedy 34, plain 52, top 58 us.
 // Bytes: the logits once. Floor on an H200: bytes / 4.3 TB/s. Order and ties: contract/order.h.
@@ -34,7 +34,6 @@ __device__ RowWay way_of(const RowState& state, const Call& call) {
   const bool top_k = (state.needs & kNeedTopK) != 0;
   const bool cuts = (state.needs & (kNeedTopK | kNeedTopP)) != 0;
   if (kTop && top_k && state.top_k <= kListGoal) return {Way::kTop, state.top_k, true, false};
-  if (kBoth && !cuts && (state.needs & kNeedMinP) != 0) return {Way::kTop, kListGoal / 4, false, false};
   if (kNoise && !cuts && (state.needs & kNeedMinP) == 0) return {Way::kNoise, 0, false, false};
   // A cut that is wanted for itself is the exact kernel's.
   if (kBoth && !(cuts && call.exact_cut != 0)) return {Way::kBoth, max(kListGoal / call.n_slices, 64), false, false};
@@ -88,7 +87,6 @@ __global__ void __launch_bounds__(kThreads, 4)
     shared.n_winners = 0;
     if (kTop || kBoth) {
       shared.seed_floors[0] = shared.seed_floors[1] = ~0ull;
-      shared.seed_top = 0;
       shared.n_marked = 0;
     }
   }
@@ -97,15 +95,15 @@ __global__ void __launch_bounds__(kThreads, 4)
   const RowWay way = way_of<kNoise, kTop, kBoth>(row.state, call);
   __syncthreads();
   ThreadPick mine;
-  TopList top_list;
+  uint64_t floor_key = 0;
   Scored best = no_score();
-  if ((kTop || kBoth) && way.way == Way::kTop) {
-    top_list = stream<false, true>(source, tiles, row, way.goal, way.promised, mine);
+  if (kTop && way.way == Way::kTop) {
+    floor_key = stream<false, true>(source, tiles, row, way.goal, way.promised, mine);
   } else if (kNoise && way.way == Way::kNoise) {
     stream<true, false>(source, tiles, row, 0, false, mine);
     best = best_of_winners(source, row.key, row.state.inv_temperature, row.state.log2e_over_t);
   } else if (kBoth && way.way == Way::kBoth) {
-    top_list = stream<true, true>(source, tiles, row, way.goal, false, mine);
+    floor_key = stream<true, true>(source, tiles, row, way.goal, false, mine);
     best = best_of_winners(source, row.key, row.state.inv_temperature, row.state.log2e_over_t);
   } else {
     stream_greedy(tiles, mine);
@@ -114,8 +112,6 @@ __global__ void __launch_bounds__(kThreads, 4)
 
   // The slice's answer.
   SliceTop top = slice_top(source, mine, way.way == Way::kGreedy, shared);
-  float mass = 0.0f;
-  if (kBoth && way.way == Way::kBoth) mass = block_reduce(mine.mass, shared.reduce.as<float>(), Add{});
   int32_t n_list = listed ? static_cast<int32_t>(shared.list.count) : 0;
   bool lost = false;  // part of the list
   RowPick& pick = picks[row_index];
@@ -125,8 +121,8 @@ __global__ void __launch_bounds__(kThreads, 4)
     uint64_t* row_lists = lists + row_index * call.n_slices * kSliceListCapacity;
     if ((kTop || kBoth) && listed) {
       if (n_list > kSliceListCapacity) {
-        top_list.floor_key = nth_key(n_list, kSliceListCapacity);
-        keep_from(n_list, top_list.floor_key);
+        floor_key = nth_key(n_list, kSliceListCapacity);
+        keep_from(n_list, floor_key);
         n_list = kSliceListCapacity;
       }
       for (int32_t i = threadIdx.x; i < n_list; i += kThreads) {
@@ -137,8 +133,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     }
     if (threadIdx.x == 0) {
       slices[slice] = {
-          best.score, top_list.floor_key,           best.logit, mass, top_list.reference, best.id, top.key, top.id,
-          top.flags,  static_cast<uint32_t>(n_list)};
+          best.score, floor_key, best.logit, best.id, top.key, top.id, top.flags, static_cast<uint32_t>(n_list)};
     }
     const auto n_slices = static_cast<uint32_t>(call.n_slices);
     if (!(listed ? last_to_arrive(&pick.arrivals, n_slices, &shared.flag) : last_warp(&pick.arrivals, n_slices)))
@@ -156,10 +151,7 @@ __global__ void __launch_bounds__(kThreads, 4)
       best = warp_reduce(mine_too ? Scored{one.score, one.id, one.logit} : no_score(), Better{});
     }
     if ((kTop || kBoth) && listed) {
-      top_list.floor_key = warp_reduce(static_cast<unsigned long long>(one.floor_key), Max{});
-      const float max = logit_of(static_cast<uint64_t>(top.key) << 32);
-      mass = one.mass * exp2_approx((one.reference - max) * row.state.log2e_over_t);
-      mass = warp_reduce(mine_too ? mass : 0.0f, Add{});
+      floor_key = warp_reduce(static_cast<unsigned long long>(one.floor_key), Max{});
       if (threadIdx.x == 0) shared.list.count = 0;
       if (threadIdx.x < call.n_slices) shared.sizes[threadIdx.x] = one.n_list;
       __syncthreads();
@@ -168,22 +160,17 @@ __global__ void __launch_bounds__(kThreads, 4)
 #pragma unroll 4
       for (int32_t i = threadIdx.x % share; i < static_cast<int32_t>(shared.sizes[from]); i += share) {
         const uint64_t key = row_lists[from * kSliceListCapacity + i];
-        if (key >= top_list.floor_key) push(shared.list, key);
+        if (key >= floor_key) push(shared.list, key);
       }
       __syncthreads();
       lost = shared.list.count > kListCapacity;
       n_list = static_cast<int32_t>(shared.list.count);
     }
-  } else if (kBoth && way.way == Way::kBoth) {
-    mass *= exp2_approx((top_list.reference - logit_of(static_cast<uint64_t>(top.key) << 32)) * row.state.log2e_over_t);
   }
 
   // The row's answer.
   row.max = logit_of(static_cast<uint64_t>(top.key) << 32);
   ListOutcome outcome{way.open ? Open::kAll : Open::kNo, call.invalid_token, 0};
-  const float per_thread = static_cast<float>(call.vocab) / (kThreads * call.n_slices) + 64.0f;
-  // Why more: the offset that all terms share is rounded too.
-  const ApproximateMass approximate{mass, mass_error(per_thread) + 1.2e-7f * fabsf(row.max * row.state.log2e_over_t)};
   if (!slot_in_pool || !(row.max > kMinusInf)) {
     top.flags |= kRowEmpty;
     outcome.open = Open::kNo;
@@ -191,7 +178,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     // Left to the exact kernel.
   } else if ((kTop || kBoth) && listed) {
     const RowContext finished = row;  // Why a copy: what is passed by reference would leave its registers for good.
-    const ListedRow at{n_list, top_list.floor_key, approximate, call.exact_cut != 0, finished};
+    const ListedRow at{n_list, floor_key, call.exact_cut != 0, finished, pick};
     if (lost) {
       outcome.open = Open::kAll;
     } else if (kBoth && way.way == Way::kBoth) {
@@ -206,8 +193,6 @@ __global__ void __launch_bounds__(kThreads, 4)
     pick.last_key = outcome.last_key;
     pick.min_distance = (row.state.needs & kNeedMinP) != 0 ? row.state.min_p_threshold : kMinusInf;
     pick.max = row.max;
-    pick.mass = approximate.value;
-    pick.mass_error = approximate.error;
     pick.token = outcome.token;
     pick.flags = top.flags;
     pick.open = static_cast<uint32_t>(outcome.open);

@@ -34,7 +34,6 @@ struct SampleShared {
   uint32_t marked[kMaxMarked];        // groups that reach the floor, not yet listed
   uint32_t n_marked;                  // may exceed kMaxMarked: then marks are lost
   unsigned long long seed_floors[2];  // order keys: at first, and raised
-  uint32_t seed_top;                  // logit key
   uint32_t sizes[kMaxSlices];
   uint32_t flag;
 };

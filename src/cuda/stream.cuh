@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass over a slice of a row for any of three ends: the largest logit (greedy); the winner of the whole row (noise
-// against a bound); the top of the row (a list above a floor, and the mass). Barriers inside: only where floors are set.
+// against a bound); the top of the row (a list above a floor). Barriers inside: only where floors are set.
 #pragma once
 
 #include "cuda/list.cuh"
@@ -11,7 +11,6 @@ namespace ts::cuda {
 struct ThreadPick {
   float top = kMinusInf;
   int32_t top_group = 0;  // the first group with it, where it is asked for
-  float mass = 0.0f;
   uint32_t flags = 0;
 };
 
@@ -110,12 +109,6 @@ __device__ __noinline__ uint64_t list_marked(RowSource<Type> source, uint64_t fl
   }
 }
 
-// What the top of a slice is listed by.
-struct TopList {
-  uint64_t floor_key = 0;  // the list is complete down to it
-  float reference = 0.0f;  // of the thread's mass
-};
-
 // Of how many of a warp's threads the largest logits seed a floor that need not promise anything.
 constexpr int32_t kFloorOfWarp = 8;
 
@@ -126,17 +119,17 @@ constexpr int32_t kRaiseAt = 3;
 //   goal       candidates that the list must hold before its floor may rise
 //   promised   every list must hold `goal` candidates, or all there are
 // Method: the first tile seeds the bound with its groups' largest logits, and the floor with its threads' largest.
-// Leaves the groups that may win in shared.winners, the top in shared.list. All threads; ends with a barrier.
+// Leaves the groups that may win in shared.winners, the top in shared.list. Returns the floor: the list is complete down to
+// it. All threads; ends with a barrier.
 template <bool kNoise, bool kTop, class Type>
-__device__ TopList stream(const RowSource<Type>& source, const Tiles<Type>& tiles, const RowContext& row, int32_t goal,
+__device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& tiles, const RowContext& row, int32_t goal,
                           bool promised, ThreadPick& mine) {
   SampleShared& shared = sample_shared();
   constexpr int kGroups = kTileGroups<Type>;
   constexpr int kPair = 2;  // groups whose noise is drawn together: more would need too many registers
   const float factor = row.state.log2e_over_t;
-  TopList top_list;
+  uint64_t floor_key = 0;
   float floor_logit = kMinusInf;
-  float mass_offset = 0.0f;
   int32_t n_tiles = 0;
   const auto visit = [&](int32_t first, const auto& raw) {
     float tops[kGroups];
@@ -177,19 +170,14 @@ __device__ TopList stream(const RowSource<Type>& source, const Tiles<Type>& tile
           const auto last_id = static_cast<uint32_t>(mine.top_group * kGroup + kGroup - 1);
           bound_below(order_key(mine.top, last_id), per_warp, &shared.seed_floors[raising ? 1 : 0]);
         }
-        const uint32_t most = __reduce_max_sync(0xFFFFFFFFu, logit_key(mine.top));
-        if (threadIdx.x % 32 == 0) atomicMax(&shared.seed_top, most);
       }
       __syncthreads();
       if constexpr (kTop) {
-        const uint64_t floor_key = shared.seed_floors[raising ? 1 : 0];
-        if (floor_key != ~uint64_t{0} && logit_of(floor_key) > kMinusInf) {
-          floor_logit = logit_of(floor_key);
-          top_list.floor_key = floor_key;
+        const uint64_t seeded = shared.seed_floors[raising ? 1 : 0];
+        if (seeded != ~uint64_t{0} && logit_of(seeded) > kMinusInf) {
+          floor_logit = logit_of(seeded);
+          floor_key = seeded;
         }
-        const float top = logit_of(static_cast<uint64_t>(shared.seed_top) << 32);
-        if (seeding && top > kMinusInf) top_list.reference = top;
-        mass_offset = -(top_list.reference * factor);
       }
     }
 #pragma unroll
@@ -214,14 +202,7 @@ __device__ TopList stream(const RowSource<Type>& source, const Tiles<Type>& tile
             if (at < kMaxWinners) shared.winners[at] = static_cast<uint32_t>(group);
           }
         }
-        if constexpr (kTop && kNoise) {
-          float logits[kGroup];
-          raw(i).unpack(logits);
-          if (special) raw(i).clean(logits);
-#pragma unroll
-          for (int j = 0; j < kGroup; ++j) mine.mass += exp2_approx(__fmaf_rn(logits[j], factor, mass_offset));
-        }
-        if constexpr (kTop) mark(tops[i], group, floor_logit, top_list.floor_key);
+        if constexpr (kTop) mark(tops[i], group, floor_logit, floor_key);
       }
     }
   };
@@ -230,9 +211,9 @@ __device__ TopList stream(const RowSource<Type>& source, const Tiles<Type>& tile
   } else {
     tiles.walk(mine.flags, visit);
   }
-  if constexpr (kTop) top_list.floor_key = list_marked(source, top_list.floor_key, goal);
+  if constexpr (kTop) floor_key = list_marked(source, floor_key, goal);
   __syncthreads();
-  return top_list;
+  return floor_key;
 }
 
 // The best of the groups that may win, scored exactly. All threads, after stream() with noise.

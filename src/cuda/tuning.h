@@ -13,12 +13,11 @@ struct Tuning {
   int32_t blocks_per_sm;    // rows with noise or lists
   int32_t max_slices;       // rows with noise
   int32_t max_list_slices;  // rows with lists
-  int32_t cluster_size;     // blocks of the exact kernel that share a row; 1 below 9.0, which has no clusters
 };
 
 constexpr Tuning kTunings[] = {
-    {80, 2, 1, 32, 16, 1},
-    {90, 2, 1, 32, 16, 4},
+    {80, 2, 1, 32, 16},
+    {90, 2, 1, 32, 16},
 };
 
 constexpr Tuning tuning_of(int32_t capability) {

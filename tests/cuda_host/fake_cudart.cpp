@@ -127,7 +127,6 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
     if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization) {
       work.programmatic = attribute.val.programmaticStreamSerializationAllowed != 0;
     }
-    if (attribute.id == cudaLaunchAttributeClusterDimension) work.cluster_size = attribute.val.clusterDim.x;
   }
   work.run = kernels().at(function)(arguments);
   stream_of(config->stream).queue.push_back(work);
@@ -150,11 +149,6 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, con
   if (fails("cudaGraphAddKernelNode")) return cudaErrorInvalidValue;
   *node = new CUgraphNode_st{work_of(*params)};
   graph->nodes.push_back(*node);
-  return cudaSuccess;
-}
-cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID,
-                                            const cudaLaunchAttributeValue* value) {
-  node->work.cluster_size = value->clusterDim.x;
   return cudaSuccess;
 }
 // Nodes must come in a line; the second edge end says whether it may overlap.

@@ -20,7 +20,6 @@ struct Work {
   const void* function = nullptr;
   unsigned grid = 0;
   unsigned shared_bytes = 0;
-  unsigned cluster_size = 1;
   bool programmatic = false;
   std::function<void()> run;
 };

@@ -24,12 +24,11 @@ const bool kernels_known = [] {
   return true;
 }();
 
-LaunchShape shape_of(unsigned blocks, unsigned cluster = 1) {
+LaunchShape shape_of(unsigned blocks) {
   LaunchShape shape;
   shape.grid = dim3(blocks);
   shape.block = dim3(32);
   shape.shared_bytes = 1000;
-  shape.cluster_size = cluster;
   return shape;
 }
 
@@ -40,7 +39,7 @@ LaunchList two_kernels(int* out, int value, const int* offset, unsigned blocks =
   list.add("add", add_kernel_body, shape_of(blocks), out, value);
   Wide wide{};
   wide.values[19] = 100;
-  list.add("wide", wide_kernel_body, shape_of(blocks, 4), wide, out, 2.0f, offset);
+  list.add("wide", wide_kernel_body, shape_of(blocks), wide, out, 2.0f, offset);
   return list;
 }
 
@@ -61,8 +60,6 @@ TEST_CASE("a launch list copies its arguments and sets the attributes") {
     CHECK(stream.queue[0].what == "kernel");
     CHECK(stream.queue[0].programmatic == c.first);
     CHECK(stream.queue[1].programmatic == c.second);
-    CHECK(stream.queue[0].cluster_size == 1);
-    CHECK(stream.queue[1].cluster_size == 4);
     CHECK(stream.queue[1].grid == 3);
     CHECK(stream.queue[1].shared_bytes == 1000);
     stream.run();
@@ -98,7 +95,6 @@ TEST_CASE("a graph is made once for a shape and replayed with the arguments of e
     CHECK(stream.queue[0].what == "node");
     CHECK_FALSE(stream.queue[0].programmatic);
     CHECK(stream.queue[1].programmatic);
-    CHECK(stream.queue[1].cluster_size == 4);
     CHECK(fake::runtime().n_instantiated == 1);
     CHECK(fake::runtime().n_set_params == 0);
     // The same arguments again: nothing to set. Others in one node: that node.
