@@ -4,14 +4,10 @@
 
 #include <cstdint>
 
+#include "cuda/call.h"
+
 namespace ts::cuda {
 
-// A candidate and its score; better() is the contract's order of scores.
-struct Scored {
-  double score;
-  uint32_t id;
-  float logit;
-};
 constexpr uint32_t kNoId = 0xFFFFFFFFu;
 
 __device__ inline Scored no_score() {
@@ -30,6 +26,10 @@ template <>
 __device__ inline Scored shuffle_xor(Scored value, int mask) {
   return {__shfl_xor_sync(0xFFFFFFFFu, value.score, mask), __shfl_xor_sync(0xFFFFFFFFu, value.id, mask),
           __shfl_xor_sync(0xFFFFFFFFu, value.logit, mask)};
+}
+__device__ inline Scored shuffle(Scored value, int lane) {
+  return {__shfl_sync(0xFFFFFFFFu, value.score, lane), __shfl_sync(0xFFFFFFFFu, value.id, lane),
+          __shfl_sync(0xFFFFFFFFu, value.logit, lane)};
 }
 struct Add {
   template <class T>

@@ -54,17 +54,24 @@ struct RowPick {
   // Where top-p is left open: winners of ever smaller sets, each the best of what is in front of the one before.
   uint32_t n_contenders;
   uint32_t contenders[kMaxContenders];
+  float logits[kMaxContenders];     // theirs
   uint64_t before[kMaxContenders];  // the weight in front of them, kUnknownMass: not known
+};
+
+// A candidate and its score; better() of block.cuh is the contract's order of scores.
+struct Scored {
+  double score;
+  uint32_t id;
+  float logit;
 };
 
 // What a block found in its slice.
 struct SlicePick {
-  double score;        // of the best candidate, where noise was drawn
-  uint64_t floor_key;  // the list has every candidate of at least this order key
-  float logit;         // of the best score
-  uint32_t id;       // of the best score
-  uint32_t top_key;  // logit key of the maximum
-  uint32_t first;    // first id with it, where the row is greedy
+  Scored best[kMaxContenders];  // the best scores, where noise was drawn
+  uint32_t n_best;              // as many as it may have, or the first alone
+  uint64_t floor_key;           // the list has every candidate of at least this order key
+  uint32_t top_key;             // logit key of the maximum
+  uint32_t first;               // first id with it, where the row is greedy
   uint32_t flags;
   uint32_t n_list;
 };
@@ -89,6 +96,8 @@ struct Outputs {
 };
 
 constexpr int32_t kMaxSlices = 32;
+constexpr int32_t kMaxListSlices = 16;
+constexpr int32_t kMaxParts = 8;             // blocks of the exact kernel that share a row
 constexpr int32_t kListCapacity = 3072;      // entries of a block's list
 constexpr int32_t kSliceListCapacity = 256;  // entries that a slice hands to its row's last block
 constexpr int32_t kListGoal = 1024;          // the longest top-k that a list must hold

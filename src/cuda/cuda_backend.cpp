@@ -103,7 +103,7 @@ class CudaBackend final : public Backend {
       for (int32_t* ranks : {static_cast<int32_t*>(nullptr), lists_.as<int32_t>() + 6}) {
         LaunchList list(programmatic_);
         out.ranks = ranks;
-        launch_exact(list, type, call, 1, picks_.as<RowPick>(), out);
+        launch_exact(list, type, call, 1, picks_.as<RowPick>(), lists_.as<float>(), out);
         launch_report(list, type, call, 1, picks_.as<RowPick>(), totals_.as<RowTotals>(), out);
         enqueue(list, nullptr);
       }
@@ -176,8 +176,8 @@ class CudaBackend final : public Backend {
     launch_sample(list, rows.logits_type, ways, call, n_rows, picks_.as<RowPick>(), slices_.as<SlicePick>(),
                   lists_.as<uint64_t>(), out);
     if ((call.features & (kNeedTopK | kNeedTopP | kNeedMinP)) != 0) {
-      launch_exact(list, rows.logits_type, call, static_cast<int32_t>(std::min<int64_t>(n_rows, n_sm_)),
-                   picks_.as<RowPick>(), out);
+      launch_exact(list, rows.logits_type, call, static_cast<int32_t>(std::min<int64_t>(n_rows * kMaxParts, n_sm_)),
+                   picks_.as<RowPick>(), lists_.as<float>(), out);
     }
     if (out.logprobs != nullptr || out.ranks != nullptr || out.n_kept != nullptr) {
       launch_report(list, rows.logits_type, call, n_rows, picks_.as<RowPick>(), totals_.as<RowTotals>(), out);

@@ -62,12 +62,16 @@ __device__ inline bool may_win(float logit, uint32_t coarse, float log2e_over_t,
   return c < 65537.0f * exp2_approx(__fmaf_rn(logit, log2e_over_t, -bound));
 }
 
-// What an id's score is not below; kNoBound where that cannot be said.
-__device__ inline float lower_score(float logit, uint32_t coarse, float log2e_over_t) {
-  const float c = static_cast<float>(coarse);
-  const float s = logit * log2e_over_t + (log2_approx(65535.0f - c) - log2_approx(c + 1.0f));
+// What a score is not below, of which s is approximate; kNoBound where that cannot be said.
+__device__ inline float below(float s) {
   const float lower = s - (1e-3f + fabsf(s) * 0x1p-19f);
   return fabsf(lower) < 1e29f ? lower : kNoBound;
+}
+
+// What an id's score is not below.
+__device__ inline float lower_score(float logit, uint32_t coarse, float log2e_over_t) {
+  const float c = static_cast<float>(coarse);
+  return below(logit * log2e_over_t + (log2_approx(65535.0f - c) - log2_approx(c + 1.0f)));
 }
 
 // lower_score of a group's largest logit, the first of them.

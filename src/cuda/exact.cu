@@ -6,7 +6,7 @@
 namespace ts::cuda {
 namespace {
 
-using Kernel = void (*)(Call, RowPick*, Outputs);
+using Kernel = void (*)(Call, RowPick*, float*, Outputs);
 
 Kernel kernel_for(int32_t logits_type) {
   switch (logits_type) {
@@ -18,10 +18,10 @@ Kernel kernel_for(int32_t logits_type) {
 
 }  // namespace
 
-void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32_t n_blocks,
-                  RowPick* picks, const Outputs& out) {
+void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32_t n_blocks, RowPick* picks,
+                  float* partials, const Outputs& out) {
   const LaunchShape shape{dim3(static_cast<unsigned>(n_blocks)), dim3(kExactThreads), sizeof(ExactShared)};
-  list.add("launch of exact_kernel", kernel_for(logits_type), shape, call, picks, out);
+  list.add("launch of exact_kernel", kernel_for(logits_type), shape, call, picks, partials, out);
 }
 
 void load_exact_kernels() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exact kernel: the rows that the stream left open, a block each.
+// The exact kernel: the rows that the stream left open, a block each, or some blocks each where they are few.
 //
-// Method: top-p is decided by winners of ever smaller sets, each the best of what is in front of the one before: one pass sums
-// the row's fp32 mass and what is in front of the first of them, which mostly decides; if it is not kept, and no contender is
-// left from the list, one pass finds the next. Where fp32 does not decide, and where the cut itself is wanted, a cut: one pass
+// Method: top-p is decided by the row's contenders, winners of ever smaller sets: one pass sums the row's fp32 mass and what
+// is in front of them. If none of them is kept, one pass finds the best of what is in front of the last, and so on. Where fp32
+// does not decide, and where the cut itself is wanted, a cut: one pass
 // adds measures into 2048 bins of width 1/32 below the maximum, which finds the bin that the cut falls into; one lists that
 // bin's candidates, on which block_cut goes on (if they are too many, over the row); one more draws.
 // Bytes: 1 to 5 reads of an open row, mostly from L2. Open rows come from a list: none, no work.
@@ -20,17 +20,22 @@
 namespace ts::cuda {
 
 constexpr int32_t kExactThreads = 1024;
-constexpr uint32_t kMaxDrawn = 1024;  // groups that a draw lists before it gives up listing
+constexpr uint32_t kExactCapacity = 2048;
 
+// Why below 99 KB: that is what a block may have on devices of compute capability 12.0.
 struct ExactShared {
+  uint4 ring[kExactThreads * 4];  // of copies under way
   ReduceShared reduce;
   CutShared cut;
-  ListShared list;
+  uint32_t n_listed;  // may exceed the capacity: then the list is not complete
+  union {
+    uint64_t entries[kExactCapacity];  // order keys
+    uint32_t groups[kExactCapacity];   // with an id that may win
+  };
   int32_t bound;  // ordered(): a lower bound of the best score
-  uint32_t n_drawn;
-  uint32_t drawn[kMaxDrawn];  // groups with an id that may win
   uint32_t flag;
 };
+static_assert(sizeof(ExactShared) <= 99 * 1024, "");
 
 // What a cut and min-p leave of a row.
 struct Left {
@@ -45,8 +50,8 @@ struct Left {
 
 // The ids of a group, as bits, that are left and may win. Raises the bound by them.
 template <class Type>
-__device__ __noinline__ uint32_t may_win_of_group(Raw<Type> raw, int32_t group, PhiloxBlock block, Left left, float factor,
-                                                  float& bound) {
+__device__ __noinline__ uint32_t may_win_of_group(Raw<Type> raw, int32_t group, PhiloxBlock block, Left left,
+                                                  float factor, float& bound) {
   float logits[kGroup];
   raw.clean(logits);
   uint32_t may = 0;
@@ -85,17 +90,106 @@ __device__ __noinline__ Scored best_of_group(RowSource<Type> source, int32_t gro
   return best;
 }
 
-// fp32 masses, in units of the maximum's weight.
+// fp32 masses, in units of the maximum's weight: of the row, and in front of two candidates.
 struct Masses {
   float total;
-  float before;
+  float before[2];
 };
 struct AddMasses {
-  __device__ Masses operator()(Masses a, Masses b) const { return {a.total + b.total, a.before + b.before}; }
+  __device__ Masses operator()(Masses a, Masses b) const {
+    return {a.total + b.total, {a.before[0] + b.before[0], a.before[1] + b.before[1]}};
+  }
 };
 template <>
 __device__ inline Masses shuffle_xor(Masses value, int mask) {
-  return {shuffle_xor(value.total, mask), shuffle_xor(value.before, mask)};
+  return {shuffle_xor(value.total, mask), {shuffle_xor(value.before[0], mask), shuffle_xor(value.before[1], mask)}};
+}
+
+// A candidate whose front is summed; by default nothing is in front.
+struct Place {
+  float logit = -kMinusInf;
+  uint32_t id = 0;
+};
+
+// visit(raw, group, top) for each group of a slice; groups past it may come too, all -inf.
+// Why a ring of copies: the loads of kDepth groups a thread are under way, and the code is that of one. A row is read once or
+// twice, so code in line would be waited for more than run.
+template <class Type, class Visit>
+__device__ void for_each_raw(const RowSource<Type>& source, ExactShared& shared, const Visit& visit) {
+  constexpr int kWords = Raw<Type>::kWords;
+  constexpr int kDepth = 4 / kWords;
+  const uint4* from = reinterpret_cast<const uint4*>(source.row);
+  const auto ring = static_cast<uint32_t>(__cvta_generic_to_shared(shared.ring + threadIdx.x));
+  const auto send = [&](int32_t group, uint32_t place) {
+    if (group < source.whole_end) {
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+        copy_async(ring + (place * kWords + w) * kExactThreads * 16, from + group * kWords + w, 0);
+      }
+    }
+    commit_copies();
+  };
+  int32_t group = source.first_group + static_cast<int32_t>(threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < kDepth; ++i) send(group + i * kExactThreads, i);
+  uint32_t place = 0;
+#pragma unroll 1
+  for (int32_t begin = source.first_group; begin < source.end_group; begin += kExactThreads) {
+    wait_for_copies<kDepth - 1>();
+    Raw<Type> raw;
+#pragma unroll
+    for (int w = 0; w < kWords; ++w) raw.words[w] = shared.ring[(place * kWords + w) * kExactThreads + threadIdx.x];
+    if (group >= source.whole_end) {
+      raw = Raw<Type>::nothing();
+      if (group < source.end_group) raw = load_checked(source, group).raw;
+    }
+    send(group + kDepth * kExactThreads, place);
+    place = (place + 1) % kDepth;
+    visit(raw, group, raw.stored_top());
+    group += kExactThreads;
+  }
+  wait_for_copies<0>();
+}
+
+// The masses of a slice. A NaN or an infinity in it makes them NaN or infinite.
+template <class Type>
+__device__ __noinline__ Masses sum_masses(RowSource<Type> source, float max, float factor, Place a, Place b,
+                                          ExactShared& shared) {
+  // Ids of the same logit are in front in groups before a place's own: there the limit is the logit, else the next float.
+  const Place places[2] = {a, b};
+  float same[2];
+  float above[2];
+#pragma unroll
+  for (int p = 0; p < 2; ++p) {
+    same[p] = places[p].logit + 0.0f;
+    above[p] = same[p] < -kMinusInf ? from_ordered(ordered(same[p]) + 1) : same[p];
+  }
+  const float least = fminf(same[0], same[1]);
+  const float offset = -(max * factor);
+  Masses sum{0.0f, {0.0f, 0.0f}};
+  for_each_raw(source, shared, [&](const Raw<Type>& raw, int32_t group, float top) {
+    float logits[kGroup];
+    raw.unpack(logits);
+    float terms[kGroup];
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) terms[j] = exp2_approx(__fmaf_rn(logits[j], factor, offset));
+    sum.total += ((terms[0] + terms[1]) + (terms[2] + terms[3])) + ((terms[4] + terms[5]) + (terms[6] + terms[7]));
+    if (!(top >= least)) return;
+#pragma unroll
+    for (int p = 0; p < 2; ++p) {
+      const auto own_group = static_cast<int32_t>(places[p].id / kGroup);
+      const float limit = group < own_group ? same[p] : above[p];
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) sum.before[p] += logits[j] >= limit ? terms[j] : 0.0f;
+      if (group == own_group) {
+#pragma unroll
+        for (uint32_t j = 0; j + 1 < kGroup; ++j) {
+          sum.before[p] += j < places[p].id % kGroup && logits[j] == same[p] ? terms[j] : 0.0f;
+        }
+      }
+    }
+  });
+  return block_reduce(sum, shared.reduce.as<Masses>(), AddMasses{});
 }
 
 template <class Type>
@@ -104,43 +198,16 @@ class ExactRow {
   __device__ ExactRow(const Call& call, int64_t row_index, const RowContext& row, ExactShared& shared)
       : source_(call, row_index, 0, 1), row_(row), shared_(shared) {}
 
-  __device__ float logit(uint32_t id) const {
-    float logits[kGroup];
-    source_.load(static_cast<int32_t>(id / kGroup)).clean(logits);
-    return logit_at(logits, id % kGroup);
-  }
-
-  // visit(raw, group, top) for each group; groups past the row may come too, all -inf.
-  template <class Visit>
-  __device__ void for_each_raw(const Visit& visit) const {
-    constexpr int kBatch = 64 / sizeof(Raw<Type>);  // whose loads do not wait for one another
-#pragma unroll 1
-    for (int32_t begin = 0; begin < source_.end_group; begin += kBatch * kExactThreads) {
-      const int32_t first = begin + static_cast<int32_t>(threadIdx.x);
-      Raw<Type> raws[kBatch];
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
-        if (first + i * kExactThreads < source_.whole_end) raws[i] = source_.load_whole(first + i * kExactThreads);
-      }
-      if (begin + kBatch * kExactThreads > source_.whole_end) {
-#pragma unroll
-        for (int i = 0; i < kBatch; ++i) {
-          const int32_t group = first + i * kExactThreads;
-          if (group < source_.whole_end) continue;
-          raws[i] = Raw<Type>::nothing();
-          if (group < source_.end_group) raws[i] = load_checked(source_, group).raw;
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) visit(raws[i], first + i * kExactThreads, raws[i].stored_top());
-    }
+  // The masses of the row, with what is in front of a candidate.
+  __device__ Masses masses(Place place) const {
+    return sum_masses(source_, row_.max, row_.state.log2e_over_t, place, Place{}, shared_);
   }
 
   // visit(logit, id) for each candidate that is not after last_key.
   template <class Visit>
   __device__ void for_each(uint64_t last_key, const Visit& visit) const {
     const float least = last_key != 0 ? logit_of(last_key) : kMinusInf;
-    for_each_raw([&](const Raw<Type>& raw, int32_t group, float top) {
+    for_each_raw(source_, shared_, [&](const Raw<Type>& raw, int32_t group, float top) {
       if (top < least || top == kMinusInf) return;
       float logits[kGroup];
       raw.unpack(logits);
@@ -151,35 +218,6 @@ class ExactRow {
         if (logits[j] > kMinusInf && order_key(logits[j], id) >= last_key) visit(logits[j], id);
       }
     });
-  }
-
-  // The row's mass, and that in front of a candidate.
-  __device__ Masses masses(float logit, uint32_t id) const {
-    const float factor = row_.state.log2e_over_t;
-    const auto own_group = static_cast<int32_t>(id / kGroup);
-    // Ids with the same logit are in front in groups before its own: there the limit is the logit, else the next float.
-    const float same = logit + 0.0f;
-    const float above = from_ordered(ordered(same) + 1);
-    Masses sum{0.0f, 0.0f};
-    for_each_raw([&](const Raw<Type>& raw, int32_t group, float top) {
-      float logits[kGroup];
-      raw.unpack(logits);
-      if (!(top <= kFloatMax)) raw.clean(logits);
-      const float limit = group < own_group ? same : above;
-#pragma unroll
-      for (int j = 0; j < kGroup; ++j) {
-        const float term = exp2_approx((logits[j] - row_.max) * factor);
-        sum.total += term;
-        if (logits[j] >= limit) sum.before += term;
-      }
-      if (group == own_group) {
-#pragma unroll
-        for (uint32_t j = 0; j < kGroup; ++j) {
-          if (j < id % kGroup && logits[j] == logit) sum.before += exp2_approx((logit - row_.max) * factor);
-        }
-      }
-    });
-    return block_reduce(sum, shared_.reduce.as<Masses>(), AddMasses{});
   }
 
   // The cut among what is not after last_key. limit_of(total): the limit, given the sum of all measures.
@@ -198,17 +236,19 @@ class ExactRow {
     const uint32_t bin = shared_.cut.bin;
     if (bin == kNoBin) return {0, false};
     const uint64_t before = shared_.cut.before;
-    if (threadIdx.x == 0) shared_.list.count = 0;
+    if (threadIdx.x == 0) shared_.n_listed = 0;
     __syncthreads();
     for_each(last_key, [&](float logit, uint32_t id) {
-      if (bin_of(logit) == bin) push(shared_.list, order_key(logit, id));
+      if (bin_of(logit) != bin) return;
+      const uint32_t at = atomicAdd(&shared_.n_listed, 1u);
+      if (at < kExactCapacity) shared_.entries[at] = order_key(logit, id);
     });
     __syncthreads();
-    const uint32_t n = shared_.list.count;
-    if (n <= kListCapacity) {
+    const uint32_t n = shared_.n_listed;
+    if (n <= kExactCapacity) {
       const auto listed = [&](auto visit) {
         for (uint32_t i = threadIdx.x; i < n; i += kExactThreads) {
-          visit(shared_.list.entries[i], measure(logit_of(shared_.list.entries[i])));
+          visit(shared_.entries[i], measure(logit_of(shared_.entries[i])));
         }
       };
       return block_cut(listed, limit - before, shared_.cut);
@@ -222,25 +262,26 @@ class ExactRow {
   }
 
   // The best of what is not after last_key and min-p keeps.
-  __device__ Scored draw(uint64_t last_key, float min_distance) const {
+  __device__ __noinline__ Scored draw(uint64_t last_key, float min_distance) const {
     const float factor = row_.state.log2e_over_t;
+    const NoiseKey key = row_.key;
     const Left left{last_key, min_distance, row_.max};
     const float least = last_key != 0 ? logit_of(last_key) : kMinusInf;
     __syncthreads();
     if (threadIdx.x == 0) {
       shared_.bound = ordered(kNoBound);
-      shared_.n_drawn = 0;
+      shared_.n_listed = 0;
     }
     __syncthreads();
     bool seeding = true;
-    for_each_raw([&](const Raw<Type>& raw, int32_t group, float top) {
+    for_each_raw(source_, shared_, [&](const Raw<Type>& raw, int32_t group, float top) {
       if (!(top <= kFloatMax)) {
         uint32_t flags = 0;
         top = raw.top(flags);
       }
-      const bool may_be_left = top >= least && top > kMinusInf && top - row_.max >= min_distance;
+      const bool may_be_left = top >= least && top > kMinusInf && top - left.max >= min_distance;
       PhiloxBlock block{};
-      if (may_be_left) block = coarse_block(row_.key, static_cast<uint32_t>(group));
+      if (may_be_left) block = coarse_block(key, static_cast<uint32_t>(group));
       if (seeding) {
         // The first groups of all threads make a bound that spares most of the others.
         float lower = kNoBound;
@@ -255,19 +296,19 @@ class ExactRow {
       float bound = known;
       if (may_win_of_group(raw, group, block, left, factor, bound) == 0) return;
       if (bound > known) atomicMax(&shared_.bound, ordered(bound));
-      const uint32_t at = atomicAdd(&shared_.n_drawn, 1u);
-      if (at < kMaxDrawn) shared_.drawn[at] = static_cast<uint32_t>(group);
+      const uint32_t at = atomicAdd(&shared_.n_listed, 1u);
+      if (at < kExactCapacity) shared_.groups[at] = static_cast<uint32_t>(group);
     });
     __syncthreads();
     const float bound = from_ordered(shared_.bound);
-    const uint32_t n = shared_.n_drawn;
-    const bool listed = n <= kMaxDrawn;  // if not, all groups
+    const uint32_t n = shared_.n_listed;
+    const bool listed = n <= kExactCapacity;  // if not, all groups
     const int32_t n_groups = listed ? static_cast<int32_t>(n) : source_.end_group;
     Scored best = no_score();
 #pragma unroll 1
     for (int32_t i = threadIdx.x; i < n_groups; i += kExactThreads) {
-      best = better(best, best_of_group<Type>(source_, listed ? static_cast<int32_t>(shared_.drawn[i]) : i, left, row_,
-                                              bound));
+      best = better(
+          best, best_of_group<Type>(source_, listed ? static_cast<int32_t>(shared_.groups[i]) : i, left, row_, bound));
     }
     return block_reduce(best, shared_.reduce.as<Scored>(), Better{});
   }
@@ -283,47 +324,58 @@ class ExactRow {
   ExactShared& shared_;
 };
 
-// The winner of a row with top-p, from its contenders. Gives up after a few, and where the mass is too near the limit: known is
-// then false.
-constexpr uint32_t kMaxTries = 8;
+// The contenders of a row whose fronts are to be summed, at most two.
+__device__ inline Place unknown_contender(const RowPick& pick, uint32_t n_contenders, uint32_t which) {
+  for (uint32_t i = 0; i < n_contenders; ++i) {
+    if (pick.before[i] == kUnknownMass && which-- == 0) return {pick.logits[i], pick.contenders[i]};
+  }
+  return {};
+}
+
+// The winner of a row with top-p, from its contenders and masses. Gives up after a few tries, and where the mass is too near
+// the limit: known is then false.
+constexpr uint32_t kMaxDraws = 4;
 template <class Type>
 __device__ uint32_t winner_of_contenders(const ExactRow<Type>& exact, const RowContext& row, const RowPick& pick,
-                                         uint32_t n_contenders, float min_distance, bool& known) {
-  const float error = mass_error(static_cast<float>(row.vocab) / kExactThreads + 64.0f);
+                                         uint32_t n_contenders, Masses masses, float min_distance, bool& known) {
+  // Why more: the offset that all terms share is rounded too.
+  const float error = mass_error(static_cast<float>(row.vocab) / kExactThreads + 64.0f) +
+                      1.2e-7f * fabsf(row.max * row.state.log2e_over_t);
   known = false;
-  uint32_t token = 0;
-  float logit = 0.0f;
+  Place place;
   uint64_t last_key = 0;
-  MassLimits limits{};
+  uint32_t n_unknown = 0;
 #pragma unroll 1
-  for (uint32_t i = 0; i < kMaxTries; ++i) {
+  for (uint32_t i = 0; i < n_contenders + kMaxDraws; ++i) {
+    float front = 0.0f;
     MassLimits before{kUnknownMass, kUnknownMass};
     if (i < n_contenders) {
-      token = pick.contenders[i];
-      logit = exact.logit(token);
+      place = {pick.logits[i], pick.contenders[i]};
       before.low = before.high = pick.before[i];
+      if (before.low == kUnknownMass) front = masses.before[n_unknown++];
     } else {
-      const Scored next = exact.draw(last_key, i == 0 ? min_distance : kMinusInf);
-      token = next.id;
-      logit = next.logit;
+      const Scored next = exact.draw(last_key, min_distance);
+      place = {next.logit, next.id};
+      masses = exact.masses(place);
+      front = masses.before[0];
     }
-    if (i == 0 || before.low == kUnknownMass) {
-      const Masses masses = exact.masses(logit, token);
-      limits = limits_of(masses.total, error, row.state.top_p_fixed);
-      if (before.low == kUnknownMass) {
-        before = limits_of(masses.before, error, kTopPOff);
-        if (masses.before == 0.0f) before.high = 0;
-      }
+    if (!(masses.total < 1e9f)) break;
+    const MassLimits limits = limits_of(masses.total, error, row.state.top_p_fixed);
+    if (before.low == kUnknownMass) {
+      before = limits_of(front, error, kTopPOff);
+      if (front == 0.0f) before.high = 0;
     }
     known = before.high == 0 || before.high <= limits.low;  // nothing, or surely too little, in front
     if (known || before.low < limits.high) break;
-    last_key = order_key(logit, token) + 1;
+    last_key = order_key(place.logit, place.id) + 1;
   }
-  return token;
+  return place.id;
 }
 
+// n_parts blocks share a row with contenders; partials: room for a part each.
 template <class Type>
-__device__ void exact_row(const Call& call, int64_t row_index, RowPick& pick, const Outputs& out, ExactShared& shared) {
+__device__ void exact_row(const Call& call, int64_t row_index, int32_t part, int32_t n_parts, Masses* partials,
+                          RowPick& pick, const Outputs& out, ExactShared& shared) {
   bool slot_in_pool;
   RowContext row = row_context(call, row_index, slot_in_pool);
   const RowState& state = row.state;
@@ -331,13 +383,27 @@ __device__ void exact_row(const Call& call, int64_t row_index, RowPick& pick, co
   const float min_distance = (state.needs & kNeedMinP) != 0 ? state.min_p_threshold : kMinusInf;
   const bool with_top_k = (state.needs & kNeedTopK) != 0;
   const bool with_top_p = (state.needs & kNeedTopP) != 0;
+  const bool contended = pick.open == static_cast<uint32_t>(Open::kContenders);
+  Masses masses{};
+  if (contended) {
+    masses = sum_masses(RowSource<Type>(call, row_index, part, n_parts), row.max, state.log2e_over_t,
+                        unknown_contender(pick, pick.n_contenders, 0), unknown_contender(pick, pick.n_contenders, 1),
+                        shared);
+    if (n_parts > 1) {
+      if (threadIdx.x == 0) partials[part] = masses;
+      if (!last_to_arrive(&pick.arrivals, static_cast<uint32_t>(n_parts), &shared.flag)) return;
+      masses = {};
+      for (int32_t p = 0; p < n_parts; ++p) masses = AddMasses{}(masses, partials[p]);
+    }
+  } else if (part != 0) {
+    return;
+  }
   const ExactRow<Type> exact(call, row_index, row, shared);
   uint64_t last_key = 0;
   uint32_t token = 0;
   bool known = false;
   if (with_top_p && !with_top_k && call.exact_cut == 0) {
-    const bool contended = pick.open == static_cast<uint32_t>(Open::kContenders);
-    token = winner_of_contenders(exact, row, pick, contended ? pick.n_contenders : 0, min_distance, known);
+    token = winner_of_contenders(exact, row, pick, contended ? pick.n_contenders : 0, masses, min_distance, known);
   }
   if (!known) {
     if (with_top_k) {
@@ -362,17 +428,22 @@ __device__ void exact_row(const Call& call, int64_t row_index, RowPick& pick, co
   }
 }
 
+// partials: room for the masses of each block.
 template <class Type>
-__global__ void __launch_bounds__(kExactThreads, 1) exact_kernel(const Call call, RowPick* picks, const Outputs out) {
+__global__ void __launch_bounds__(kExactThreads, 1)
+    exact_kernel(const Call call, RowPick* picks, float* partials, const Outputs out) {
   wait_for_predecessor();
   release_successor();
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   ExactShared& shared = *reinterpret_cast<ExactShared*>(shared_bytes);
-  const uint32_t n_open = call.open_rows->n;
+  const auto n_open = static_cast<int32_t>(call.open_rows->n);
   if (n_open == 0) return;
-  for (uint32_t i = blockIdx.x; i < n_open; i += gridDim.x) {
-    const int64_t row_index = call.open_rows->rows[i];
-    exact_row<Type>(call, row_index, picks[row_index], out, shared);
+  const auto n_blocks = static_cast<int32_t>(gridDim.x);
+  const int32_t n_parts = min(max(n_blocks / n_open, 1), kMaxParts);
+  for (int32_t i = static_cast<int32_t>(blockIdx.x); i < n_open * n_parts; i += n_blocks) {
+    const int64_t row_index = call.open_rows->rows[i / n_parts];
+    exact_row<Type>(call, row_index, i % n_parts, n_parts, reinterpret_cast<Masses*>(partials) + i / n_parts * n_parts,
+                    picks[row_index], out, shared);
   }
   if (last_to_arrive(&call.open_rows->arrivals, gridDim.x, &shared.flag) && threadIdx.x == 0) call.open_rows->n = 0;
 }

@@ -163,45 +163,60 @@ static __device__ __noinline__ ListOutcome cut_and_draw(ListedRow at, uint64_t l
   return {Open::kNo, best.id, sample_shared().list.entries[n_stay - 1]};
 }
 
-// The row's winner with top-p, from the best of a larger set: what is kept lies before a winner that is not. What is not in
-// the list weighs between nothing and as much as the floor, each; winners that this leaves open are the row's contenders.
-// last_key: what top-k left, 0: top-k is off.
-static __device__ __noinline__ ListOutcome winner_in_list(ListedRow at, uint64_t last_key, Scored winner) {
+// The row's winner with top-p, from winners of larger sets: what is kept lies before a winner that is not. What is not in the
+// list weighs between nothing and as much as the floor, each; winners that this leaves open are the row's contenders.
+// last_key: what top-k left, 0: top-k is off. n_best: of shared.best_scores, 0: the winner that is given is of the list.
+constexpr uint32_t kMaxTries = 6;
+constexpr uint32_t kMaxUnknown = 2;
+static __device__ __noinline__ ListOutcome winner_in_list(ListedRow at, uint64_t last_key, Scored winner,
+                                                          uint32_t n_best) {
   const bool whole = last_key != 0 || at.floor_key == 0;
   uint32_t n_contenders = 0;
-  const auto contend = [&](uint64_t before) {
+  uint32_t n_unknown = 0;
+  uint64_t front = 0;    // what is kept lies before it, or is a contender
+  bool in_list = whole;  // what is kept is in the list
+  uint64_t low = 0;
+  uint64_t high = 0;
+#pragma unroll 1
+  for (uint32_t i = 0; i < kMaxTries && n_contenders < kMaxContenders; ++i) {
+    if (i < n_best) {
+      winner = sample_shared().best_scores[i];
+      if (winner.id == kNoId) continue;
+    } else if (i > 0) {
+      if (!in_list && front < at.floor_key) break;
+      winner = draw_list(at.n, max(last_key, front + 1), at.min_distance(), at.row);
+      if (winner.id == kNoId) break;
+    }
+    const uint64_t order = order_key(winner.logit, winner.id);
+    if (order < front) continue;
+    front = order;
+    if (!(winner.logit - at.row.max >= at.min_distance())) continue;
+    const FrontSums sums = front_sums(at, last_key, order);
+    if (high == 0) {
+      low = high = cut_limit(at.row.state.top_p_fixed, sums.total);
+      if (!whole) {
+        // Why more: neighbouring weights may be out of order by their last bit.
+        const uint64_t most = at.weight_of(at.floor_key);
+        const uint64_t missing = static_cast<uint64_t>(at.row.vocab - at.n) * (most + most / 65536 + 1);
+        high = cut_limit(at.row.state.top_p_fixed, sums.total + missing);
+        in_list = sums.total >= high;
+      }
+    }
+    const bool known = whole || order >= at.floor_key;
+    if (known && sums.before < low) {
+      if (n_contenders == 0) return {Open::kNo, winner.id, last_key};
+    } else if (sums.before >= high) {
+      continue;
+    }
     if (threadIdx.x == 0) {
       at.pick.contenders[n_contenders] = winner.id;
-      at.pick.before[n_contenders] = before;
+      at.pick.logits[n_contenders] = winner.logit;
+      at.pick.before[n_contenders] = known ? sums.before : kUnknownMass;
       at.pick.n_contenders = n_contenders + 1;
     }
     ++n_contenders;
-  };
-#pragma unroll 1
-  for (int32_t i = 0; i < kMaxContenders; ++i) {
-    const uint64_t order = order_key(winner.logit, winner.id);
-    const FrontSums sums = front_sums(at, last_key, order);
-    const uint64_t low = cut_limit(at.row.state.top_p_fixed, sums.total);
-    uint64_t high = low;
-    if (!whole) {
-      // Why more: neighbouring weights may be out of order by their last bit.
-      const uint64_t most = at.weight_of(at.floor_key);
-      const uint64_t missing = static_cast<uint64_t>(at.row.vocab - at.n) * (most + most / 65536 + 1);
-      high = cut_limit(at.row.state.top_p_fixed, sums.total + missing);
-    }
-    if (!whole && order < at.floor_key) {
-      if (sums.before < high) {
-        contend(kUnknownMass);
-        break;
-      }
-    } else if (sums.before < low) {
-      if (n_contenders == 0) return {Open::kNo, winner.id, last_key};
-      contend(sums.before);
-      break;
-    } else if (sums.before < high) {
-      contend(sums.before);
-    }
-    winner = draw_list(at.n, order + 1, kMinusInf, at.row);
+    n_unknown += known ? 0 : 1;
+    if ((known && sums.before < low) || n_unknown == kMaxUnknown) break;
   }
   if (n_contenders != 0) return {Open::kContenders, 0, 0};
   return whole ? cut_and_draw(at, last_key) : ListOutcome{Open::kAll, 0, 0};
@@ -219,23 +234,26 @@ __device__ inline ListOutcome finish_top(ListedRow at) {
   const bool with_top_p = (state.needs & kNeedTopP) != 0;
   if (with_top_p && at.exact_cut) return cut_and_draw(at, last_key);
   const Scored best = draw_list(at.n, last_key, at.min_distance(), at.row);
-  if (with_top_p) return winner_in_list(at, last_key, best);
+  if (with_top_p) return winner_in_list(at, last_key, best, 0);
   return {Open::kNo, best.id, last_key};
 }
 
-// A row whose unfiltered winner is known.
-__device__ inline ListOutcome finish_winner(ListedRow at, Scored winner) {
+// A row whose best unfiltered scores are known, n_best of them.
+__device__ inline ListOutcome finish_winner(ListedRow at, uint32_t n_best) {
   const RowState& state = at.row.state;
   const ListOutcome open{Open::kAll, 0, 0};
   const bool with_top_k = (state.needs & kNeedTopK) != 0;
-  const bool with_top_p = (state.needs & kNeedTopP) != 0;
-  if (with_top_k && with_top_p) return open;
-  if (!(winner.logit - at.row.max >= at.min_distance())) {
-    // What min-p keeps lies before the winner.
+  if ((state.needs & kNeedTopP) != 0) return with_top_k ? open : winner_in_list(at, 0, no_score(), n_best);
+  Scored winner = no_score();
+  for (uint32_t i = 0; i < n_best && winner.id == kNoId; ++i) {
+    const Scored best = sample_shared().best_scores[i];
+    if (best.id != kNoId && best.logit - at.row.max >= at.min_distance()) winner = best;
+  }
+  if (winner.id == kNoId) {
+    // What min-p keeps lies before them all.
     if (!at.has_min_p()) return open;
     winner = draw_list(at.n, 0, at.min_distance(), at.row);
   }
-  if (with_top_p) return winner_in_list(at, 0, winner);
   if (with_top_k) {
     const uint64_t order = order_key(winner.logit, winner.id);
     if (order < at.floor_key || front_sums(at, 0, order).n_before >= state.top_k) return open;

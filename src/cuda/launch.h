@@ -22,8 +22,8 @@ enum class Ways {
 
 void launch_sample(LaunchList& list, int32_t logits_type, Ways ways, const Call& call, int64_t n_rows, RowPick* picks,
                    SlicePick* slices, uint64_t* lists, const Outputs& out);
-void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32_t n_blocks,
-                  RowPick* picks, const Outputs& out);
+void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32_t n_blocks, RowPick* picks,
+                  float* partials, const Outputs& out);
 void launch_report(LaunchList& list, int32_t logits_type, const Call& call, int64_t n_rows, const RowPick* picks,
                    RowTotals* totals, const Outputs& out);
 void launch_verify(LaunchList& list, const Chains& chains, const RowPick* picks, const Outputs& results);

@@ -104,9 +104,11 @@ struct Raw {
 #pragma unroll
     for (int j = 0; j < kGroup; ++j) logits[j] = clean_logit(logits[j], flags);
   }
+  // The same where the flags are known: NaN becomes -inf, +inf the largest finite.
   __device__ void clean(float (&logits)[kGroup]) const {
-    uint32_t flags = 0;
-    clean(logits, flags);
+    unpack(logits);
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) logits[j] = fminf(fmaxf(logits[j], kMinusInf), kFloatMax);
   }
 
   // The largest as it counts; -inf if there is no candidate.

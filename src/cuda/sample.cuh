@@ -15,6 +15,7 @@
 #include "cuda/finish.cuh"
 #include "cuda/programmatic.cuh"
 #include "cuda/stream.cuh"
+#include "cuda/winners.cuh"
 
 namespace ts::cuda {
 
@@ -83,8 +84,9 @@ __global__ void __launch_bounds__(kThreads, 4)
   const Tiles<Type> tiles(source, shared.tiles);
   if ((kNoise || kBoth) && reads_ahead<Type>) tiles.start();
   if (threadIdx.x == 0) {
-    shared.bound = ordered(kNoBound);
+    for (int32_t& bound : shared.bounds) bound = ordered(kNoBound);
     shared.n_winners = 0;
+    shared.n_scores = 0;
     if (kTop || kBoth) {
       shared.seed_floors[0] = shared.seed_floors[1] = ~0ull;
       shared.n_marked = 0;
@@ -96,15 +98,16 @@ __global__ void __launch_bounds__(kThreads, 4)
   __syncthreads();
   ThreadPick mine;
   uint64_t floor_key = 0;
-  Scored best = no_score();
+  Scored best = no_score();  // of way noise
+  uint32_t n_best = 1;       // of shared.best_scores, of way both
   if (kTop && way.way == Way::kTop) {
     floor_key = stream<false, true>(source, tiles, row, way.goal, way.promised, mine);
   } else if (kNoise && way.way == Way::kNoise) {
     stream<true, false>(source, tiles, row, 0, false, mine);
-    best = best_of_winners(source, row.key, row.state.inv_temperature, row.state.log2e_over_t);
+    best = find_winner(source, row);
   } else if (kBoth && way.way == Way::kBoth) {
     floor_key = stream<true, true>(source, tiles, row, way.goal, false, mine);
-    best = best_of_winners(source, row.key, row.state.inv_temperature, row.state.log2e_over_t);
+    n_best = find_best_scores(source, row);
   } else {
     stream_greedy(tiles, mine);
   }
@@ -132,8 +135,10 @@ __global__ void __launch_bounds__(kThreads, 4)
       return;
     }
     if (threadIdx.x == 0) {
-      slices[slice] = {
-          best.score, floor_key, best.logit, best.id, top.key, top.id, top.flags, static_cast<uint32_t>(n_list)};
+      slices[slice] = {{best}, n_best, floor_key, top.key, top.id, top.flags, static_cast<uint32_t>(n_list)};
+    }
+    if (kBoth && way.way == Way::kBoth && threadIdx.x < kTopScores) {
+      slices[slice].best[threadIdx.x] = shared.best_scores[threadIdx.x];
     }
     const auto n_slices = static_cast<uint32_t>(call.n_slices);
     if (!(listed ? last_to_arrive(&pick.arrivals, n_slices, &shared.flag) : last_warp(&pick.arrivals, n_slices)))
@@ -147,8 +152,16 @@ __global__ void __launch_bounds__(kThreads, 4)
     top.key = __reduce_max_sync(0xFFFFFFFFu, mine_too ? one.top_key : 0u);
     top.id = __reduce_min_sync(0xFFFFFFFFu, mine_too && one.top_key == top.key ? one.first : kNoId);
     top.flags = __reduce_or_sync(0xFFFFFFFFu, one.flags);
-    if (kNoise || kBoth) {
-      best = warp_reduce(mine_too ? Scored{one.score, one.id, one.logit} : no_score(), Better{});
+    if (kNoise && way.way == Way::kNoise) best = best_of_lanes(mine_too ? one.best[0] : no_score(), row);
+    if (kBoth && way.way == Way::kBoth) {
+      n_best = __reduce_min_sync(0xFFFFFFFFu, mine_too ? one.n_best : kTopScores);
+      const uint32_t n_scores = n_slices * kTopScores;
+      if (threadIdx.x < kTopScores) shared.best_scores[threadIdx.x] = no_score();
+      if (threadIdx.x < n_scores)
+        shared.scores[threadIdx.x] = slices[threadIdx.x / kTopScores].best[threadIdx.x % kTopScores];
+      __syncthreads();
+      rank_scores(n_scores);
+      // A barrier follows, with the list.
     }
     if ((kTop || kBoth) && listed) {
       floor_key = warp_reduce(static_cast<unsigned long long>(one.floor_key), Max{});
@@ -182,7 +195,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     if (lost) {
       outcome.open = Open::kAll;
     } else if (kBoth && way.way == Way::kBoth) {
-      outcome = finish_winner(at, best);
+      outcome = finish_winner(at, n_best);
     } else {
       outcome = finish_top(at);
     }

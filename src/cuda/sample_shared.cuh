@@ -13,6 +13,9 @@ struct ListShared {
 };
 
 constexpr uint32_t kMaxWinners = 512;  // groups that the noise loop lists before it gives up listing
+constexpr uint32_t kMaxScores = 64;    // candidates that are gathered to be scored
+constexpr uint32_t kTopScores = kMaxContenders;
+static_assert(kMaxListSlices * kTopScores <= kMaxScores, "the slices' best scores are ranked together");
 constexpr uint32_t kMaxMarked = 2048;  // groups that can be marked for the list at a time
 
 struct SampleShared {
@@ -20,9 +23,13 @@ struct SampleShared {
   uint32_t tops[kThreads / 32];  // the warps' largest logit keys
   uint32_t flags[kThreads / 32];
   uint32_t first;
-  int32_t bound;                  // ordered(): a lower bound of the slice's best score
+  // ordered(): lower bounds of the best scores of a quarter of the threads each, or all in the first.
+  alignas(16) int32_t bounds[kTopScores];
   uint32_t n_winners;             // may exceed kMaxWinners: then any group may
   uint32_t winners[kMaxWinners];  // groups with an id that may win
+  uint32_t n_scores;              // may exceed kMaxScores
+  Scored scores[kMaxScores];
+  Scored best_scores[kTopScores];  // in their order
   union {
     TileBuffer tiles;  // until the walk is over
     struct {

@@ -112,6 +112,14 @@ __device__ __noinline__ uint64_t list_marked(RowSource<Type> source, uint64_t fl
 // Of how many of a warp's threads the largest logits seed a floor that need not promise anything.
 constexpr int32_t kFloorOfWarp = 8;
 
+// The least of the bounds, ordered(), as they are now.
+__device__ inline int32_t least_bound() {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(sample_shared().bounds));
+  int32_t a, b, c, d;
+  asm volatile("ld.volatile.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at));
+  return min(min(a, b), min(c, d));
+}
+
 // The tile at which the floor of a list that must hold its goal is raised, by what its threads have seen by then.
 constexpr int32_t kRaiseAt = 3;
 
@@ -123,7 +131,7 @@ constexpr int32_t kRaiseAt = 3;
 // it. All threads; ends with a barrier.
 template <bool kNoise, bool kTop, class Type>
 __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& tiles, const RowContext& row, int32_t goal,
-                          bool promised, ThreadPick& mine) {
+                           bool promised, ThreadPick& mine) {
   SampleShared& shared = sample_shared();
   constexpr int kGroups = kTileGroups<Type>;
   constexpr int kPair = 2;  // groups whose noise is drawn together: more would need too many registers
@@ -131,6 +139,8 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
   uint64_t floor_key = 0;
   float floor_logit = kMinusInf;
   int32_t n_tiles = 0;
+  // Why a bound for each quarter of the threads: the least of them is one of the kTopScores-th best score.
+  [[maybe_unused]] int32_t* my_bound = shared.bounds + (kTop ? threadIdx.x / (kThreads / kTopScores) : 0);
   const auto visit = [&](int32_t first, const auto& raw) {
     float tops[kGroups];
     bool special = false;  // a group has a NaN or an infinity
@@ -161,7 +171,7 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
           lower = fmaxf(lower, lower_score_of_top(raw(i), tops[i], blocks[i], factor));
         }
         const int32_t most = __reduce_max_sync(0xFFFFFFFFu, ordered(lower));
-        if (threadIdx.x % 32 == 0) atomicMax(&shared.bound, most);
+        if (threadIdx.x % 32 == 0) atomicMax(my_bound, most);
       }
       if constexpr (kTop) {
         const int32_t per_warp = promised ? (goal + 7) / 8 : kFloorOfWarp;
@@ -188,7 +198,7 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
       [[maybe_unused]] float bound = kNoBound;
       if constexpr (kNoise) {
         coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first_of_pair), blocks);
-        bound = from_ordered(*const_cast<volatile int32_t*>(&shared.bound));
+        bound = from_ordered(kTop ? least_bound() : *const_cast<volatile int32_t*>(my_bound));
       }
 #pragma unroll
       for (int half = 0; half < kPair; ++half) {
@@ -197,7 +207,7 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
         if constexpr (kNoise) {
           if (may_win(tops[i], least_coarse(blocks[half]), factor, bound)) {
             const float lower = lower_score_of_top(raw(i), tops[i], blocks[half], factor);
-            if (lower > bound) atomicMax(&shared.bound, ordered(lower));
+            if (lower > bound) atomicMax(my_bound, ordered(lower));
             const uint32_t at = atomicAdd(&shared.n_winners, 1u);
             if (at < kMaxWinners) shared.winners[at] = static_cast<uint32_t>(group);
           }
@@ -214,39 +224,6 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
   if constexpr (kTop) floor_key = list_marked(source, floor_key, goal);
   __syncthreads();
   return floor_key;
-}
-
-// The best of the groups that may win, scored exactly. All threads, after stream() with noise.
-template <class Type>
-__device__ __noinline__ Scored best_of_winners(RowSource<Type> source, NoiseKey key, double inv_temperature,
-                                               float factor) {
-  SampleShared& shared = sample_shared();
-  const float bound = from_ordered(shared.bound);
-  const uint32_t n = shared.n_winners;
-  const bool listed = n <= kMaxWinners;  // if not, all groups of the slice
-  const int32_t n_groups = listed ? static_cast<int32_t>(n) : source.end_group - source.first_group;
-  Scored best = no_score();
-#pragma unroll 1
-  for (int32_t i = threadIdx.x; i < n_groups; i += kThreads) {
-    const int32_t group = listed ? static_cast<int32_t>(shared.winners[i]) : source.first_group + i;
-    float logits[kGroup];
-    source.load(group).clean(logits);
-    const PhiloxBlock block = cold_noise_block(key, static_cast<uint32_t>(group), 0);
-    uint32_t may = 0;
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) {
-      may |= logits[j] > kMinusInf && may_win(logits[j], coarse_bits(block, j), factor, bound) ? 1u << j : 0u;
-    }
-#pragma unroll 1
-    while (may != 0) {
-      const uint32_t j = static_cast<uint32_t>(__ffs(static_cast<int>(may))) - 1;
-      may &= may - 1;
-      const float logit = logit_at(logits, j);
-      const uint32_t id = static_cast<uint32_t>(group) * kGroup + j;
-      best = better(best, score_of(logit, id, coarse_bits(block, id), inv_temperature, key));
-    }
-  }
-  return block_reduce(best, shared.reduce.as<Scored>(), Better{});
 }
 
 }  // namespace ts::cuda

@@ -23,6 +23,19 @@ struct TileBuffer {
   uint4 words[kThreads * 4];
 };
 
+// Copies 16 bytes to shared memory, offset bytes behind both addresses, without waiting for them.
+__device__ __forceinline__ void copy_async(uint32_t to, const uint4* from, int offset) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + static_cast<uint32_t>(offset)),
+               "l"(reinterpret_cast<const unsigned char*>(from) + offset)
+               : "memory");
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Until at most kLeft of the thread's commits are under way.
+template <int kLeft>
+__device__ __forceinline__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+
 template <class Type>
 class Tiles {
  public:
@@ -41,7 +54,7 @@ class Tiles {
 #pragma unroll 1
     for (int32_t begin = source_.first_group; begin < source_.end_group; begin += kTileStep<Type>) {
       Raw<Type> raw[kGroups];
-      asm volatile("cp.async.wait_group 0;" ::: "memory");
+      wait_for_copies<0>();
       if constexpr (kWords > 1) __syncwarp();
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) {
@@ -105,7 +118,7 @@ class Tiles {
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) {
 #pragma unroll
-        for (int w = 0; w < kWords; ++w) copy(to, from, (i * kThreads * kWords + w * 32) * 16);
+        for (int w = 0; w < kWords; ++w) copy_async(to, from, (i * kThreads * kWords + w * 32) * 16);
       }
     } else {
 #pragma unroll
@@ -114,17 +127,11 @@ class Tiles {
         for (int w = 0; w < kWords; ++w) {
           const int32_t group =
               begin + static_cast<int32_t>(warp) + i * kThreads + static_cast<int32_t>(lane + w * 32) / kWords;
-          if (group < source_.whole_end) copy(to, from, (i * kThreads * kWords + w * 32) * 16);
+          if (group < source_.whole_end) copy_async(to, from, (i * kThreads * kWords + w * 32) * 16);
         }
       }
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
-  }
-
-  static __device__ __forceinline__ void copy(uint32_t to, const uint4* from, int offset) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + static_cast<uint32_t>(offset)),
-                 "l"(reinterpret_cast<const unsigned char*>(from) + offset)
-                 : "memory");
+    commit_copies();
   }
 
   const RowSource<Type>& source_;
