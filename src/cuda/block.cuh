@@ -27,10 +27,6 @@ __device__ inline Scored shuffle_xor(Scored value, int mask) {
   return {__shfl_xor_sync(0xFFFFFFFFu, value.score, mask), __shfl_xor_sync(0xFFFFFFFFu, value.id, mask),
           __shfl_xor_sync(0xFFFFFFFFu, value.logit, mask)};
 }
-__device__ inline Scored shuffle(Scored value, int lane) {
-  return {__shfl_sync(0xFFFFFFFFu, value.score, lane), __shfl_sync(0xFFFFFFFFu, value.id, lane),
-          __shfl_sync(0xFFFFFFFFu, value.logit, lane)};
-}
 struct Add {
   template <class T>
   __device__ T operator()(T a, T b) const {
@@ -57,8 +53,8 @@ __device__ T warp_reduce(T value, Op op) {
   return value;
 }
 
-// Reduces one value a thread with an associative, commutative operation. `shared` has an entry a warp. Starts and ends
-// with a barrier, so `shared` may be reused at once.
+// Reduces one value a thread with an associative, commutative operation; the block's warps must be a power of two.
+// `shared` has an entry a warp. Starts and ends with a barrier, so `shared` may be reused at once.
 // Why not inlined: as cold.cuh.
 template <class T, class Op>
 __device__ __noinline__ T block_reduce(T value, T* shared, Op op) {
@@ -66,11 +62,14 @@ __device__ __noinline__ T block_reduce(T value, T* shared, Op op) {
   __syncthreads();
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
   __syncthreads();
-  T result = shared[0];
+  const uint32_t n_warps = blockDim.x / 32;
+  value = shared[threadIdx.x % n_warps];
 #pragma unroll 1
-  for (uint32_t w = 1; w < blockDim.x / 32; ++w) result = op(result, shared[w]);
+  for (uint32_t offset = n_warps / 2; offset > 0; offset /= 2) {
+    value = op(value, shuffle_xor(value, static_cast<int>(offset)));
+  }
   __syncthreads();
-  return result;
+  return value;
 }
 
 // Memory for block_reduce of any of these.

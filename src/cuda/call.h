@@ -40,6 +40,7 @@ struct Call {
 };
 
 constexpr int32_t kMaxContenders = 4;
+constexpr uint32_t kMaxUnknown = 3;  // of them with kUnknownMass
 constexpr uint64_t kUnknownMass = ~uint64_t{0};
 
 // What is known of a row after the stream, and what is left to do.

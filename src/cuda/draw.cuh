@@ -50,6 +50,14 @@ __device__ void coarse_blocks(const NoiseKey& key, uint32_t first, PhiloxBlock (
   }
 }
 
+// coarse_bits() of a place that is not known when compiling. Why so: as logit_at().
+__device__ inline uint32_t coarse_at(const PhiloxBlock& block, uint32_t place) {
+  uint32_t word = block.w[0];
+#pragma unroll
+  for (uint32_t w = 1; w < 4; ++w) word = place / 2 == w ? block.w[w] : word;
+  return word >> (16 * (place % 2)) & 0xFFFFu;
+}
+
 // The least of a group's eight coarse halves.
 __device__ inline uint32_t least_coarse(const PhiloxBlock& block) {
   const uint32_t both = __vminu2(__vminu2(block.w[0], block.w[1]), __vminu2(block.w[2], block.w[3]));
@@ -74,22 +82,16 @@ __device__ inline float lower_score(float logit, uint32_t coarse, float log2e_ov
   return below(logit * log2e_over_t + (log2_approx(65535.0f - c) - log2_approx(c + 1.0f)));
 }
 
-// lower_score of a group's largest logit, the first of them.
+// lower_score of a group's largest logit, by the least coarse half that it has.
 template <class Type>
 __device__ __noinline__ float lower_score_of_top(Raw<Type> raw, float top, PhiloxBlock block, float log2e_over_t) {
   if (!(top > kMinusInf)) return kNoBound;
   float logits[kGroup];
   raw.clean(logits);
-  uint32_t word = 0;
-  uint32_t shift = 0;
+  uint32_t least = 0xFFFFu;
 #pragma unroll
-  for (int j = kGroup - 1; j >= 0; --j) {
-    if (logits[j] == top) {
-      word = block.w[j / 2];
-      shift = 16 * (j % 2);
-    }
-  }
-  return lower_score(top, word >> shift & 0xFFFFu, log2e_over_t);
+  for (int j = 0; j < kGroup; ++j) least = logits[j] == top ? min(least, coarse_bits(block, j)) : least;
+  return lower_score(top, least, log2e_over_t);
 }
 
 // Floats as integers in the same order, for atomic maxima.

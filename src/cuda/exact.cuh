@@ -83,59 +83,81 @@ __device__ __noinline__ Scored best_of_group(RowSource<Type> source, int32_t gro
     may &= may - 1;
     const float logit = logit_at(logits, j);
     const uint32_t id = static_cast<uint32_t>(group) * kGroup + j;
-    const uint32_t coarse = coarse_bits(block, id);
+    const uint32_t coarse = coarse_at(block, j);
     if (!may_win(logit, coarse, factor, bound)) continue;
     best = better(best, score_of(logit, id, coarse, row.state.inv_temperature, row.key));
   }
   return best;
 }
 
-// fp32 masses, in units of the maximum's weight: of the row, and in front of two candidates.
+// fp32 masses, in units of the maximum's weight: of the row, and in front of its contenders of unknown mass.
 struct Masses {
   float total;
-  float before[2];
+  float before[kMaxUnknown];
 };
 struct AddMasses {
-  __device__ Masses operator()(Masses a, Masses b) const {
-    return {a.total + b.total, {a.before[0] + b.before[0], a.before[1] + b.before[1]}};
+  __device__ Masses operator()(Masses a, const Masses& b) const {
+    a.total += b.total;
+#pragma unroll
+    for (uint32_t p = 0; p < kMaxUnknown; ++p) a.before[p] += b.before[p];
+    return a;
   }
 };
 template <>
 __device__ inline Masses shuffle_xor(Masses value, int mask) {
-  return {shuffle_xor(value.total, mask), {shuffle_xor(value.before[0], mask), shuffle_xor(value.before[1], mask)}};
+  value.total = shuffle_xor(value.total, mask);
+#pragma unroll
+  for (uint32_t p = 0; p < kMaxUnknown; ++p) value.before[p] = shuffle_xor(value.before[p], mask);
+  return value;
 }
 
-// A candidate whose front is summed; by default nothing is in front.
-struct Place {
-  float logit = -kMinusInf;
-  uint32_t id = 0;
+// Candidates whose fronts are summed; by default nothing is in front.
+struct Places {
+  float logits[kMaxUnknown];
+  uint32_t ids[kMaxUnknown];
+
+  __device__ Places() {
+#pragma unroll
+    for (uint32_t p = 0; p < kMaxUnknown; ++p) logits[p] = -kMinusInf, ids[p] = 0;
+  }
 };
 
-// visit(raw, group, top) for each group of a slice; groups past it may come too, all -inf.
+// The walk over a slice, in two steps: start() sends for the first groups, for_each_raw() calls visit(raw, group, top) for each
+// group; groups past the slice may come too, all -inf.
 // Why a ring of copies: the loads of kDepth groups a thread are under way, and the code is that of one. A row is read once or
 // twice, so code in line would be waited for more than run.
+template <class Type>
+constexpr int kDepth = 4 / Raw<Type>::kWords;
+
+template <class Type>
+__device__ void send_for(const RowSource<Type>& source, int32_t group, uint32_t place, ExactShared& shared) {
+  constexpr int kWords = Raw<Type>::kWords;
+  const uint4* from = reinterpret_cast<const uint4*>(source.row) + group * kWords;
+  if (group < source.whole_end) {
+#pragma unroll
+    for (int w = 0; w < kWords; ++w) {
+      const uint4* to = shared.ring + (place * kWords + w) * kExactThreads + threadIdx.x;
+      copy_async(static_cast<uint32_t>(__cvta_generic_to_shared(to)), from + w, 0);
+    }
+  }
+  commit_copies();
+}
+
+template <class Type>
+__device__ void start(const RowSource<Type>& source, ExactShared& shared) {
+  const int32_t group = source.first_group + static_cast<int32_t>(threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < kDepth<Type>; ++i) send_for(source, group + i * kExactThreads, i, shared);
+}
+
 template <class Type, class Visit>
 __device__ void for_each_raw(const RowSource<Type>& source, ExactShared& shared, const Visit& visit) {
   constexpr int kWords = Raw<Type>::kWords;
-  constexpr int kDepth = 4 / kWords;
-  const uint4* from = reinterpret_cast<const uint4*>(source.row);
-  const auto ring = static_cast<uint32_t>(__cvta_generic_to_shared(shared.ring + threadIdx.x));
-  const auto send = [&](int32_t group, uint32_t place) {
-    if (group < source.whole_end) {
-#pragma unroll
-      for (int w = 0; w < kWords; ++w) {
-        copy_async(ring + (place * kWords + w) * kExactThreads * 16, from + group * kWords + w, 0);
-      }
-    }
-    commit_copies();
-  };
   int32_t group = source.first_group + static_cast<int32_t>(threadIdx.x);
-#pragma unroll
-  for (int i = 0; i < kDepth; ++i) send(group + i * kExactThreads, i);
   uint32_t place = 0;
 #pragma unroll 1
   for (int32_t begin = source.first_group; begin < source.end_group; begin += kExactThreads) {
-    wait_for_copies<kDepth - 1>();
+    wait_for_copies<kDepth<Type> - 1>();
     Raw<Type> raw;
 #pragma unroll
     for (int w = 0; w < kWords; ++w) raw.words[w] = shared.ring[(place * kWords + w) * kExactThreads + threadIdx.x];
@@ -143,30 +165,29 @@ __device__ void for_each_raw(const RowSource<Type>& source, ExactShared& shared,
       raw = Raw<Type>::nothing();
       if (group < source.end_group) raw = load_checked(source, group).raw;
     }
-    send(group + kDepth * kExactThreads, place);
-    place = (place + 1) % kDepth;
+    send_for(source, group + kDepth<Type> * kExactThreads, place, shared);
+    place = (place + 1) % kDepth<Type>;
     visit(raw, group, raw.stored_top());
     group += kExactThreads;
   }
   wait_for_copies<0>();
 }
 
-// The masses of a slice. A NaN or an infinity in it makes them NaN or infinite.
+// The masses of a slice, after start(). A NaN or an infinity in it makes them NaN or infinite.
 template <class Type>
-__device__ __noinline__ Masses sum_masses(RowSource<Type> source, float max, float factor, Place a, Place b,
+__device__ __noinline__ Masses sum_masses(RowSource<Type> source, float max, float factor, Places places,
                                           ExactShared& shared) {
   // Ids of the same logit are in front in groups before a place's own: there the limit is the logit, else the next float.
-  const Place places[2] = {a, b};
-  float same[2];
-  float above[2];
+  float above[kMaxUnknown];
+  float least = -kMinusInf;
 #pragma unroll
-  for (int p = 0; p < 2; ++p) {
-    same[p] = places[p].logit + 0.0f;
-    above[p] = same[p] < -kMinusInf ? from_ordered(ordered(same[p]) + 1) : same[p];
+  for (uint32_t p = 0; p < kMaxUnknown; ++p) {
+    places.logits[p] += 0.0f;
+    above[p] = places.logits[p] < -kMinusInf ? from_ordered(ordered(places.logits[p]) + 1) : places.logits[p];
+    least = fminf(least, places.logits[p]);
   }
-  const float least = fminf(same[0], same[1]);
   const float offset = -(max * factor);
-  Masses sum{0.0f, {0.0f, 0.0f}};
+  Masses sum{};
   for_each_raw(source, shared, [&](const Raw<Type>& raw, int32_t group, float top) {
     float logits[kGroup];
     raw.unpack(logits);
@@ -176,15 +197,15 @@ __device__ __noinline__ Masses sum_masses(RowSource<Type> source, float max, flo
     sum.total += ((terms[0] + terms[1]) + (terms[2] + terms[3])) + ((terms[4] + terms[5]) + (terms[6] + terms[7]));
     if (!(top >= least)) return;
 #pragma unroll
-    for (int p = 0; p < 2; ++p) {
-      const auto own_group = static_cast<int32_t>(places[p].id / kGroup);
-      const float limit = group < own_group ? same[p] : above[p];
+    for (uint32_t p = 0; p < kMaxUnknown; ++p) {
+      const auto own_group = static_cast<int32_t>(places.ids[p] / kGroup);
+      const float limit = group < own_group ? places.logits[p] : above[p];
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) sum.before[p] += logits[j] >= limit ? terms[j] : 0.0f;
       if (group == own_group) {
-#pragma unroll
-        for (uint32_t j = 0; j + 1 < kGroup; ++j) {
-          sum.before[p] += j < places[p].id % kGroup && logits[j] == same[p] ? terms[j] : 0.0f;
+#pragma unroll 1
+        for (uint32_t j = 0; j < places.ids[p] % kGroup; ++j) {
+          sum.before[p] += logit_at(logits, j) == places.logits[p] ? logit_at(terms, j) : 0.0f;
         }
       }
     }
@@ -199,14 +220,19 @@ class ExactRow {
       : source_(call, row_index, 0, 1), row_(row), shared_(shared) {}
 
   // The masses of the row, with what is in front of a candidate.
-  __device__ Masses masses(Place place) const {
-    return sum_masses(source_, row_.max, row_.state.log2e_over_t, place, Place{}, shared_);
+  __device__ Masses masses(float logit, uint32_t id) const {
+    Places places;
+    places.logits[0] = logit;
+    places.ids[0] = id;
+    start(source_, shared_);
+    return sum_masses(source_, row_.max, row_.state.log2e_over_t, places, shared_);
   }
 
   // visit(logit, id) for each candidate that is not after last_key.
   template <class Visit>
   __device__ void for_each(uint64_t last_key, const Visit& visit) const {
     const float least = last_key != 0 ? logit_of(last_key) : kMinusInf;
+    start(source_, shared_);
     for_each_raw(source_, shared_, [&](const Raw<Type>& raw, int32_t group, float top) {
       if (top < least || top == kMinusInf) return;
       float logits[kGroup];
@@ -218,6 +244,22 @@ class ExactRow {
         if (logits[j] > kMinusInf && order_key(logits[j], id) >= last_key) visit(logits[j], id);
       }
     });
+  }
+
+  // The integer masses of the row and of what is in front of a candidate.
+  __device__ __noinline__ void exact_masses(float logit, uint32_t id, uint64_t& total, uint64_t& before) const {
+    const float factor = row_.state.log2e_over_t;
+    const float max = row_.max;
+    const uint64_t order = order_key(logit, id);
+    unsigned long long all = 0;
+    unsigned long long front = 0;
+    for_each(0, [&](float other, uint32_t other_id) {
+      const uint64_t w = weight(other - max, factor);
+      all += w;
+      if (order_key(other, other_id) > order) front += w;
+    });
+    total = block_reduce(all, shared_.reduce.as<unsigned long long>(), Add{});
+    before = block_reduce(front, shared_.reduce.as<unsigned long long>(), Add{});
   }
 
   // The cut among what is not after last_key. limit_of(total): the limit, given the sum of all measures.
@@ -274,7 +316,9 @@ class ExactRow {
     }
     __syncthreads();
     bool seeding = true;
-    for_each_raw(source_, shared_, [&](const Raw<Type>& raw, int32_t group, float top) {
+    const RowSource<Type> source = source_;
+    start(source, shared_);
+    for_each_raw(source, shared_, [&](const Raw<Type>& raw, int32_t group, float top) {
       if (!(top <= kFloatMax)) {
         uint32_t flags = 0;
         top = raw.top(flags);
@@ -324,25 +368,33 @@ class ExactRow {
   ExactShared& shared_;
 };
 
-// The contenders of a row whose fronts are to be summed, at most two.
-__device__ inline Place unknown_contender(const RowPick& pick, uint32_t n_contenders, uint32_t which) {
-  for (uint32_t i = 0; i < n_contenders; ++i) {
-    if (pick.before[i] == kUnknownMass && which-- == 0) return {pick.logits[i], pick.contenders[i]};
+// The contenders of a row whose fronts are to be summed.
+__device__ inline Places unknown_contenders(const RowPick& pick) {
+  Places places;
+  uint32_t n = 0;
+#pragma unroll
+  for (uint32_t i = 0; i < kMaxContenders; ++i) {
+    if (i >= pick.n_contenders || pick.before[i] != kUnknownMass) continue;
+#pragma unroll
+    for (uint32_t p = 0; p < kMaxUnknown; ++p) {
+      if (p == n) places.logits[p] = pick.logits[i], places.ids[p] = pick.contenders[i];
+    }
+    ++n;
   }
-  return {};
+  return places;
 }
 
-// The winner of a row with top-p, from its contenders and masses. Gives up after a few tries, and where the mass is too near
-// the limit: known is then false.
+// The winner of a row with top-p, from its contenders and masses. Gives up after a few tries: known is then false.
 constexpr uint32_t kMaxDraws = 4;
 template <class Type>
 __device__ uint32_t winner_of_contenders(const ExactRow<Type>& exact, const RowContext& row, const RowPick& pick,
                                          uint32_t n_contenders, Masses masses, float min_distance, bool& known) {
-  // Why more: the offset that all terms share is rounded too.
-  const float error = mass_error(static_cast<float>(row.vocab) / kExactThreads + 64.0f) +
-                      1.2e-7f * fabsf(row.max * row.state.log2e_over_t);
+  // A thread adds a group's terms by three levels, the block its threads' sums by ten, and then come the parts.
+  const auto n_ids = static_cast<float>(row.vocab);
+  const float error = mass_error(row.max * row.state.log2e_over_t, n_ids / (kExactThreads * kGroup) + 32.0f, n_ids);
   known = false;
-  Place place;
+  float logit = 0.0f;
+  uint32_t token = 0;
   uint64_t last_key = 0;
   uint32_t n_unknown = 0;
 #pragma unroll 1
@@ -350,32 +402,46 @@ __device__ uint32_t winner_of_contenders(const ExactRow<Type>& exact, const RowC
     float front = 0.0f;
     MassLimits before{kUnknownMass, kUnknownMass};
     if (i < n_contenders) {
-      place = {pick.logits[i], pick.contenders[i]};
+      logit = pick.logits[i];
+      token = pick.contenders[i];
       before.low = before.high = pick.before[i];
-      if (before.low == kUnknownMass) front = masses.before[n_unknown++];
+      if (before.low == kUnknownMass) {
+#pragma unroll
+        for (uint32_t p = 0; p < kMaxUnknown; ++p) front = p == n_unknown ? masses.before[p] : front;
+        ++n_unknown;
+      }
     } else {
       const Scored next = exact.draw(last_key, min_distance);
-      place = {next.logit, next.id};
-      masses = exact.masses(place);
+      logit = next.logit;
+      token = next.id;
+      masses = exact.masses(logit, token);
       front = masses.before[0];
     }
-    if (!(masses.total < 1e9f)) break;
-    const MassLimits limits = limits_of(masses.total, error, row.state.top_p_fixed);
-    if (before.low == kUnknownMass) {
-      before = limits_of(front, error, kTopPOff);
-      if (front == 0.0f) before.high = 0;
+    MassLimits limits{};
+    const bool usable = masses.total < 1e9f && error < 0.01f;
+    if (usable) {
+      limits = limits_of(masses.total, error, row.state.top_p_fixed);
+      if (before.low == kUnknownMass) before = limits_of(front, error, kTopPOff);
     }
-    known = before.high == 0 || before.high <= limits.low;  // nothing, or surely too little, in front
-    if (known || before.low < limits.high) break;
-    last_key = order_key(place.logit, place.id) + 1;
+    if (!usable || (before.high > limits.low && before.low < limits.high)) {
+      // Too near the limit.
+      exact.exact_masses(logit, token, limits.low, before.low);
+      limits.low = limits.high = cut_limit(row.state.top_p_fixed, limits.low);
+      before.high = before.low;
+    }
+    known = before.high <= limits.low && before.low < limits.high;
+    if (known) break;
+    last_key = order_key(logit, token) + 1;
   }
-  return place.id;
+  return token;
 }
 
 // n_parts blocks share a row with contenders; partials: room for a part each.
 template <class Type>
 __device__ void exact_row(const Call& call, int64_t row_index, int32_t part, int32_t n_parts, Masses* partials,
                           RowPick& pick, const Outputs& out, ExactShared& shared) {
+  const RowSource<Type> slice(call, row_index, part, n_parts);
+  start(slice, shared);
   bool slot_in_pool;
   RowContext row = row_context(call, row_index, slot_in_pool);
   const RowState& state = row.state;
@@ -386,17 +452,19 @@ __device__ void exact_row(const Call& call, int64_t row_index, int32_t part, int
   const bool contended = pick.open == static_cast<uint32_t>(Open::kContenders);
   Masses masses{};
   if (contended) {
-    masses = sum_masses(RowSource<Type>(call, row_index, part, n_parts), row.max, state.log2e_over_t,
-                        unknown_contender(pick, pick.n_contenders, 0), unknown_contender(pick, pick.n_contenders, 1),
-                        shared);
+    masses = sum_masses(slice, row.max, state.log2e_over_t, unknown_contenders(pick), shared);
     if (n_parts > 1) {
       if (threadIdx.x == 0) partials[part] = masses;
       if (!last_to_arrive(&pick.arrivals, static_cast<uint32_t>(n_parts), &shared.flag)) return;
       masses = {};
-      for (int32_t p = 0; p < n_parts; ++p) masses = AddMasses{}(masses, partials[p]);
+#pragma unroll
+      for (int32_t p = 0; p < kMaxParts; ++p) {
+        if (p < n_parts) masses = AddMasses{}(masses, partials[p]);
+      }
     }
-  } else if (part != 0) {
-    return;
+  } else {
+    wait_for_copies<0>();
+    if (part != 0) return;
   }
   const ExactRow<Type> exact(call, row_index, row, shared);
   uint64_t last_key = 0;

@@ -167,7 +167,6 @@ static __device__ __noinline__ ListOutcome cut_and_draw(ListedRow at, uint64_t l
 // list weighs between nothing and as much as the floor, each; winners that this leaves open are the row's contenders.
 // last_key: what top-k left, 0: top-k is off. n_best: of shared.best_scores, 0: the winner that is given is of the list.
 constexpr uint32_t kMaxTries = 6;
-constexpr uint32_t kMaxUnknown = 2;
 static __device__ __noinline__ ListOutcome winner_in_list(ListedRow at, uint64_t last_key, Scored winner,
                                                           uint32_t n_best) {
   const bool whole = last_key != 0 || at.floor_key == 0;

@@ -70,6 +70,22 @@ static __device__ __noinline__ uint64_t nth_key(int32_t n, int32_t goal) {
   return block_cut(for_each, static_cast<uint64_t>(goal), sample_shared().cut).key;
 }
 
+// A key that at least 8 * per_warp of the first n entries reach (n >= kThreads). All threads.
+static __device__ uint64_t bound_of_largest(int32_t n, int32_t per_warp) {
+  const ListShared& list = sample_shared().list;
+  CutShared& shared = sample_shared().cut;
+  uint64_t most = 0;
+  for (int32_t i = threadIdx.x; i < n; i += kThreads) most = list.entries[i] > most ? list.entries[i] : most;
+  __syncthreads();
+  if (threadIdx.x == 0) shared.before = ~0ull;
+  __syncthreads();
+  bound_below(most, per_warp, &shared.before);
+  __syncthreads();
+  const uint64_t bound = shared.before;
+  __syncthreads();
+  return bound;
+}
+
 // The k-th largest of the first n entries (n >= k >= 1); what is surely below it may be dropped, and n with it. All
 // threads. Method: the threads' largest entries bound it from below; the few that reach the bound are ranked by counting.
 static __device__ void keep_from(int32_t n, uint64_t floor);
@@ -79,14 +95,7 @@ static __device__ __noinline__ uint64_t kth_key(int32_t& n, int32_t k) {
   CutShared& shared = sample_shared().cut;
   const int32_t per_warp = (k + 7) / 8;
   if (n > kThreads && per_warp <= 32) {
-    uint64_t most = 0;
-    for (int32_t i = threadIdx.x; i < n; i += kThreads) most = list.entries[i] > most ? list.entries[i] : most;
-    __syncthreads();
-    if (threadIdx.x == 0) shared.before = ~0ull;
-    __syncthreads();
-    bound_below(most, per_warp, &shared.before);
-    __syncthreads();
-    keep_from(n, shared.before);
+    keep_from(n, bound_of_largest(n, per_warp));
     n = static_cast<int32_t>(list.count);
     __syncthreads();
   }
@@ -102,6 +111,26 @@ static __device__ __noinline__ uint64_t kth_key(int32_t& n, int32_t k) {
   const uint64_t key = shared.before;
   __syncthreads();
   return key;
+}
+
+// Makes the list one of at most `most` of the largest of its first n entries, at least `goal` (<= most) if there were as
+// many; returns its floor. All threads.
+static __device__ __noinline__ uint64_t thin(int32_t& n, int32_t goal, int32_t most) {
+  ListShared& list = sample_shared().list;
+  uint64_t floor = 0;
+  const int32_t per_warp = (min(max(goal, most / 4), most) + 7) / 8;
+  if (per_warp <= 32) {
+    floor = bound_of_largest(n, per_warp);
+    keep_from(n, floor);
+    n = static_cast<int32_t>(list.count);
+    __syncthreads();
+  }
+  if (n > most) {
+    floor = nth_key(n, most);
+    keep_from(n, floor);
+    n = most;
+  }
+  return floor;
 }
 
 // Drops entries below `floor` of the first n, in place; count becomes what is left. All threads.

@@ -18,8 +18,14 @@ __device__ inline uint64_t cut_limit(uint64_t top_p_fixed, uint64_t total) {
   return limit > 0 ? limit : 1;
 }
 
-// The relative error of an fp32 sum of exp2_approx, so many terms a thread, against the sum of integer weights.
-__device__ inline float mass_error(float terms_of_thread) { return 4e-5f + 1.2e-7f * terms_of_thread; }
+// The relative error of an fp32 sum of exp2_approx(l * log2e_over_t - offset), offset = max * log2e_over_t, against the sum
+// of integer weights: 1.2e-7 of the offset, which is rounded once for all terms; per term at most 2^-22 for ex2.approx,
+// 2^-23 |z| for z, and the weight's own 1.5e-7 + 1.4e-7 |z| (contract/weight.h), |z| <= 40; 2^-23 for each addition that a
+// term goes through; and for each id one unit of 2^-39 that its weight may be short of, or is where the weight is 0, of a
+// total of at least 1.
+__device__ inline float mass_error(float offset, float n_additions, float n_ids) {
+  return 1.2e-7f * fabsf(offset) + 1.2e-5f + 1.2e-7f * n_additions + 0x1p-38f * n_ids;
+}
 
 // The limits by such a sum, in units of the largest candidate's weight.
 __device__ inline MassLimits limits_of(float mass, float error, uint64_t top_p_fixed) {

@@ -21,6 +21,8 @@ namespace ts::cuda {
 
 enum class Way : uint32_t { kGreedy, kNoise, kTop, kBoth };
 
+constexpr int kListLoads = 8;  // of a slice's list that a thread has under way
+
 // How a row is read, and whether it will stay open whatever is read.
 struct RowWay {
   Way way;
@@ -104,10 +106,12 @@ __global__ void __launch_bounds__(kThreads, 4)
     floor_key = stream<false, true>(source, tiles, row, way.goal, way.promised, mine);
   } else if (kNoise && way.way == Way::kNoise) {
     stream<true, false>(source, tiles, row, 0, false, mine);
-    best = find_winner(source, row);
+    const RowContext streamed = row;  // Why a copy: what is passed by reference would leave its registers for good.
+    best = find_winner(source, streamed);
   } else if (kBoth && way.way == Way::kBoth) {
     floor_key = stream<true, true>(source, tiles, row, way.goal, false, mine);
-    n_best = find_best_scores(source, row);
+    const RowContext streamed = row;
+    n_best = find_best_scores(source, streamed);
   } else {
     stream_greedy(tiles, mine);
   }
@@ -123,11 +127,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     SlicePick* slices = slice_picks + row_index * call.n_slices;
     uint64_t* row_lists = lists + row_index * call.n_slices * kSliceListCapacity;
     if ((kTop || kBoth) && listed) {
-      if (n_list > kSliceListCapacity) {
-        floor_key = nth_key(n_list, kSliceListCapacity);
-        keep_from(n_list, floor_key);
-        n_list = kSliceListCapacity;
-      }
+      if (n_list > kSliceListCapacity) floor_key = thin(n_list, way.goal, kSliceListCapacity);
       for (int32_t i = threadIdx.x; i < n_list; i += kThreads) {
         row_lists[slice * kSliceListCapacity + i] = shared.list.entries[i];
       }
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     top.key = __reduce_max_sync(0xFFFFFFFFu, mine_too ? one.top_key : 0u);
     top.id = __reduce_min_sync(0xFFFFFFFFu, mine_too && one.top_key == top.key ? one.first : kNoId);
     top.flags = __reduce_or_sync(0xFFFFFFFFu, one.flags);
-    if (kNoise && way.way == Way::kNoise) best = best_of_lanes(mine_too ? one.best[0] : no_score(), row);
+    if (kNoise && way.way == Way::kNoise) best = warp_reduce(mine_too ? one.best[0] : no_score(), Better{});
     if (kBoth && way.way == Way::kBoth) {
       n_best = __reduce_min_sync(0xFFFFFFFFu, mine_too ? one.n_best : kTopScores);
       const uint32_t n_scores = n_slices * kTopScores;
@@ -170,10 +170,18 @@ __global__ void __launch_bounds__(kThreads, 4)
       __syncthreads();
       const int32_t share = kThreads / call.n_slices;  // threads to a slice
       const int32_t from = threadIdx.x / share;
-#pragma unroll 4
-      for (int32_t i = threadIdx.x % share; i < static_cast<int32_t>(shared.sizes[from]); i += share) {
-        const uint64_t key = row_lists[from * kSliceListCapacity + i];
-        if (key >= floor_key) push(shared.list, key);
+#pragma unroll 1
+      for (int32_t first = threadIdx.x % share; first < kSliceListCapacity; first += share * kListLoads) {
+        uint64_t keys[kListLoads];
+#pragma unroll
+        for (int i = 0; i < kListLoads; ++i) {
+          const int32_t at = first + i * share;
+          keys[i] = at < static_cast<int32_t>(shared.sizes[from]) ? row_lists[from * kSliceListCapacity + at] : 0;
+        }
+#pragma unroll
+        for (int i = 0; i < kListLoads; ++i) {
+          if (keys[i] != 0 && keys[i] >= floor_key) push(shared.list, keys[i]);
+        }
       }
       __syncthreads();
       lost = shared.list.count > kListCapacity;
@@ -190,7 +198,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   } else if (way.open) {
     // Left to the exact kernel.
   } else if ((kTop || kBoth) && listed) {
-    const RowContext finished = row;  // Why a copy: what is passed by reference would leave its registers for good.
+    const RowContext finished = row;
     const ListedRow at{n_list, floor_key, call.exact_cut != 0, finished, pick};
     if (lost) {
       outcome.open = Open::kAll;

@@ -109,8 +109,9 @@ __device__ __noinline__ uint64_t list_marked(RowSource<Type> source, uint64_t fl
   }
 }
 
-// Of how many of a warp's threads the largest logits seed a floor that need not promise anything.
-constexpr int32_t kFloorOfWarp = 8;
+// Of how many of a warp's threads the largest logits seed a floor that need not promise anything: of a slice, of a row.
+constexpr int32_t kSliceFloorOfWarp = 8;
+constexpr int32_t kRowFloorOfWarp = 16;
 
 // The least of the bounds, ordered(), as they are now.
 __device__ inline int32_t least_bound() {
@@ -138,6 +139,7 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
   const float factor = row.state.log2e_over_t;
   uint64_t floor_key = 0;
   float floor_logit = kMinusInf;
+  [[maybe_unused]] const bool whole_row = source.end_group - source.first_group >= source.vocab / kGroup;
   int32_t n_tiles = 0;
   // Why a bound for each quarter of the threads: the least of them is one of the kTopScores-th best score.
   [[maybe_unused]] int32_t* my_bound = shared.bounds + (kTop ? threadIdx.x / (kThreads / kTopScores) : 0);
@@ -153,11 +155,17 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) tops[i] = raw(i).top(mine.flags);
     }
+    if (kTop && n_tiles <= kRaiseAt) {
 #pragma unroll
-    for (int i = 0; i < kGroups; ++i) {
-      if (kTop && tops[i] > mine.top) mine.top_group = first + i * kThreads;
-      mine.top = fmaxf(mine.top, tops[i]);
+      for (int i = 0; i < kGroups; ++i) {
+        if (tops[i] > mine.top) mine.top_group = first + i * kThreads;
+        mine.top = fmaxf(mine.top, tops[i]);
+      }
     }
+    float tile_top = tops[0];
+#pragma unroll
+    for (int i = 1; i < kGroups; ++i) tile_top = fmaxf(tile_top, tops[i]);
+    mine.top = fmaxf(mine.top, tile_top);
     const bool seeding = n_tiles == 0;
     const bool raising = kTop && promised && n_tiles == kRaiseAt;
     ++n_tiles;
@@ -174,7 +182,7 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
         if (threadIdx.x % 32 == 0) atomicMax(my_bound, most);
       }
       if constexpr (kTop) {
-        const int32_t per_warp = promised ? (goal + 7) / 8 : kFloorOfWarp;
+        const int32_t per_warp = promised ? (goal + 7) / 8 : whole_row ? kRowFloorOfWarp : kSliceFloorOfWarp;
         // Why: fewer values than the goal would promise too little.
         if (per_warp <= 32) {
           const auto last_id = static_cast<uint32_t>(mine.top_group * kGroup + kGroup - 1);
@@ -190,29 +198,30 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
         }
       }
     }
+    if constexpr (kTop) {
+      // Why once for the tile: a vote for each group would be waited for.
+      if (__any_sync(0xFFFFFFFFu, tile_top >= floor_logit && tile_top > kMinusInf)) {
 #pragma unroll
-    for (int pair = 0; pair < kGroups; pair += kPair) {
-      const int32_t first_of_pair = first + pair * kThreads;
-      if (first_of_pair - static_cast<int32_t>(threadIdx.x % 32) >= source.end_group) break;
-      [[maybe_unused]] PhiloxBlock blocks[kPair];
-      [[maybe_unused]] float bound = kNoBound;
-      if constexpr (kNoise) {
-        coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first_of_pair), blocks);
-        bound = from_ordered(kTop ? least_bound() : *const_cast<volatile int32_t*>(my_bound));
+        for (int i = 0; i < kGroups; ++i) mark(tops[i], first + i * kThreads, floor_logit, floor_key);
       }
+    }
+    if constexpr (kNoise) {
 #pragma unroll
-      for (int half = 0; half < kPair; ++half) {
-        const int i = pair + half;
-        const int32_t group = first + i * kThreads;
-        if constexpr (kNoise) {
-          if (may_win(tops[i], least_coarse(blocks[half]), factor, bound)) {
-            const float lower = lower_score_of_top(raw(i), tops[i], blocks[half], factor);
+      for (int pair = 0; pair < kGroups; pair += kPair) {
+        const int32_t first_of_pair = first + pair * kThreads;
+        if (first_of_pair - static_cast<int32_t>(threadIdx.x % 32) >= source.end_group) break;
+        PhiloxBlock blocks[kPair];
+        coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first_of_pair), blocks);
+        const float bound = from_ordered(kTop ? least_bound() : *const_cast<volatile int32_t*>(my_bound));
+#pragma unroll
+        for (int i = pair; i < pair + kPair; ++i) {
+          if (may_win(tops[i], least_coarse(blocks[i - pair]), factor, bound)) {
+            const float lower = lower_score_of_top(raw(i), tops[i], blocks[i - pair], factor);
             if (lower > bound) atomicMax(my_bound, ordered(lower));
             const uint32_t at = atomicAdd(&shared.n_winners, 1u);
-            if (at < kMaxWinners) shared.winners[at] = static_cast<uint32_t>(group);
+            if (at < kMaxWinners) shared.winners[at] = static_cast<uint32_t>(first + i * kThreads);
           }
         }
-        if constexpr (kTop) mark(tops[i], group, floor_logit, floor_key);
       }
     }
   };
