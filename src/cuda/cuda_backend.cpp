@@ -176,7 +176,8 @@ class CudaBackend final : public Backend {
     launch_sample(list, rows.logits_type, ways, call, n_rows, picks_.as<RowPick>(), slices_.as<SlicePick>(),
                   lists_.as<uint64_t>(), out);
     if ((call.features & (kNeedTopK | kNeedTopP | kNeedMinP)) != 0) {
-      launch_exact(list, rows.logits_type, call, static_cast<int32_t>(std::min<int64_t>(n_rows * kMaxParts, n_sm_)),
+      launch_exact(list, rows.logits_type, call,
+                   static_cast<int32_t>(std::min<int64_t>(n_rows * kMaxParts, int64_t{n_sm_} * 2)),
                    picks_.as<RowPick>(), lists_.as<float>(), out);
     }
     if (out.logprobs != nullptr || out.ranks != nullptr || out.n_kept != nullptr) {

@@ -19,7 +19,7 @@
 
 namespace ts::cuda {
 
-constexpr int32_t kExactThreads = 1024;
+constexpr int32_t kExactThreads = 512;
 constexpr uint32_t kExactCapacity = 2048;
 
 // Why below 99 KB: that is what a block may have on devices of compute capability 12.0.
@@ -389,7 +389,7 @@ constexpr uint32_t kMaxDraws = 4;
 template <class Type>
 __device__ uint32_t winner_of_contenders(const ExactRow<Type>& exact, const RowContext& row, const RowPick& pick,
                                          uint32_t n_contenders, Masses masses, float min_distance, bool& known) {
-  // A thread adds a group's terms by three levels, the block its threads' sums by ten, and then come the parts.
+  // A thread adds a group's terms by three levels, the block its threads' sums by nine, and the parts are five more.
   const auto n_ids = static_cast<float>(row.vocab);
   const float error = mass_error(row.max * row.state.log2e_over_t, n_ids / (kExactThreads * kGroup) + 32.0f, n_ids);
   known = false;
@@ -456,11 +456,8 @@ __device__ void exact_row(const Call& call, int64_t row_index, int32_t part, int
     if (n_parts > 1) {
       if (threadIdx.x == 0) partials[part] = masses;
       if (!last_to_arrive(&pick.arrivals, static_cast<uint32_t>(n_parts), &shared.flag)) return;
-      masses = {};
-#pragma unroll
-      for (int32_t p = 0; p < kMaxParts; ++p) {
-        if (p < n_parts) masses = AddMasses{}(masses, partials[p]);
-      }
+      const auto lane = static_cast<int32_t>(threadIdx.x % 32);
+      masses = warp_reduce(lane < n_parts ? partials[lane] : Masses{}, AddMasses{});
     }
   } else {
     wait_for_copies<0>();
@@ -498,7 +495,7 @@ __device__ void exact_row(const Call& call, int64_t row_index, int32_t part, int
 
 // partials: room for the masses of each block.
 template <class Type>
-__global__ void __launch_bounds__(kExactThreads, 1)
+__global__ void __launch_bounds__(kExactThreads, 2)
     exact_kernel(const Call call, RowPick* picks, float* partials, const Outputs out) {
   wait_for_predecessor();
   release_successor();

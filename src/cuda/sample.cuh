@@ -91,6 +91,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     shared.n_scores = 0;
     if (kTop || kBoth) {
       shared.seed_floors[0] = shared.seed_floors[1] = ~0ull;
+      shared.seed_top = 0;
       shared.n_marked = 0;
     }
   }
@@ -106,12 +107,10 @@ __global__ void __launch_bounds__(kThreads, 4)
     floor_key = stream<false, true>(source, tiles, row, way.goal, way.promised, mine);
   } else if (kNoise && way.way == Way::kNoise) {
     stream<true, false>(source, tiles, row, 0, false, mine);
-    const RowContext streamed = row;  // Why a copy: what is passed by reference would leave its registers for good.
-    best = find_winner(source, streamed);
+    best = find_winner(source, row.key, row.state.inv_temperature, row.state.log2e_over_t);
   } else if (kBoth && way.way == Way::kBoth) {
     floor_key = stream<true, true>(source, tiles, row, way.goal, false, mine);
-    const RowContext streamed = row;
-    n_best = find_best_scores(source, streamed);
+    n_best = find_best_scores(source, row.key, row.state.inv_temperature, row.state.log2e_over_t);
   } else {
     stream_greedy(tiles, mine);
   }
@@ -198,7 +197,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   } else if (way.open) {
     // Left to the exact kernel.
   } else if ((kTop || kBoth) && listed) {
-    const RowContext finished = row;
+    const RowContext finished = row;  // Why a copy: what is passed by reference would leave its registers for good.
     const ListedRow at{n_list, floor_key, call.exact_cut != 0, finished, pick};
     if (lost) {
       outcome.open = Open::kAll;

@@ -40,6 +40,7 @@ struct SampleShared {
   // From here on for lists alone.
   uint32_t marked[kMaxMarked];        // groups that reach the floor, not yet listed
   uint32_t n_marked;                  // may exceed kMaxMarked: then marks are lost
+  uint32_t seed_top;                  // logit key of the first tile's largest
   unsigned long long seed_floors[2];  // order keys: at first, and raised
   uint32_t sizes[kMaxSlices];
   uint32_t flag;

@@ -109,9 +109,8 @@ __device__ __noinline__ uint64_t list_marked(RowSource<Type> source, uint64_t fl
   }
 }
 
-// Of how many of a warp's threads the largest logits seed a floor that need not promise anything: of a slice, of a row.
-constexpr int32_t kSliceFloorOfWarp = 8;
-constexpr int32_t kRowFloorOfWarp = 16;
+// Of how many of a warp's threads the largest logits seed a floor that need not promise anything.
+constexpr int32_t kFloorOfWarp = 8;
 
 // The least of the bounds, ordered(), as they are now.
 __device__ inline int32_t least_bound() {
@@ -139,7 +138,10 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
   const float factor = row.state.log2e_over_t;
   uint64_t floor_key = 0;
   float floor_logit = kMinusInf;
-  [[maybe_unused]] const bool whole_row = source.end_group - source.first_group >= source.vocab / kGroup;
+  // What min-p surely drops need not be looked at: the best of what it keeps is wanted.
+  [[maybe_unused]] float least_logit = kMinusInf;
+  [[maybe_unused]] const float min_distance =
+      (row.state.needs & kNeedMinP) != 0 ? row.state.min_p_threshold : kMinusInf;
   int32_t n_tiles = 0;
   // Why a bound for each quarter of the threads: the least of them is one of the kTopScores-th best score.
   [[maybe_unused]] int32_t* my_bound = shared.bounds + (kTop ? threadIdx.x / (kThreads / kTopScores) : 0);
@@ -170,19 +172,29 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
     const bool raising = kTop && promised && n_tiles == kRaiseAt;
     ++n_tiles;
     if (seeding || raising) {
+      if (kNoise && kTop && seeding && min_distance > kMinusInf) {
+        const uint32_t most = __reduce_max_sync(0xFFFFFFFFu, logit_key(tile_top));
+        if (threadIdx.x % 32 == 0) atomicMax(&shared.seed_top, most);
+        __syncthreads();
+        // Why less: for what the difference to the maximum is rounded by.
+        const float seed_top = logit_of(static_cast<uint64_t>(shared.seed_top) << 32);
+        least_logit = seed_top + min_distance - 1e-6f * (fabsf(seed_top) - min_distance);
+        if (!(seed_top > kMinusInf)) least_logit = kMinusInf;
+      }
       if (kNoise && seeding) {
         PhiloxBlock blocks[kPair];
         coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first), blocks);
         float lower = kNoBound;
 #pragma unroll
         for (int i = 0; i < kPair; ++i) {
-          lower = fmaxf(lower, lower_score_of_top(raw(i), tops[i], blocks[i], factor));
+          const float top = !kTop || tops[i] >= least_logit ? tops[i] : kMinusInf;
+          lower = fmaxf(lower, lower_score_of_top(raw(i), top, blocks[i], factor));
         }
         const int32_t most = __reduce_max_sync(0xFFFFFFFFu, ordered(lower));
         if (threadIdx.x % 32 == 0) atomicMax(my_bound, most);
       }
       if constexpr (kTop) {
-        const int32_t per_warp = promised ? (goal + 7) / 8 : whole_row ? kRowFloorOfWarp : kSliceFloorOfWarp;
+        const int32_t per_warp = promised ? (goal + 7) / 8 : kFloorOfWarp;
         // Why: fewer values than the goal would promise too little.
         if (per_warp <= 32) {
           const auto last_id = static_cast<uint32_t>(mine.top_group * kGroup + kGroup - 1);
@@ -215,7 +227,7 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
         const float bound = from_ordered(kTop ? least_bound() : *const_cast<volatile int32_t*>(my_bound));
 #pragma unroll
         for (int i = pair; i < pair + kPair; ++i) {
-          if (may_win(tops[i], least_coarse(blocks[i - pair]), factor, bound)) {
+          if ((!kTop || tops[i] >= least_logit) && may_win(tops[i], least_coarse(blocks[i - pair]), factor, bound)) {
             const float lower = lower_score_of_top(raw(i), tops[i], blocks[i - pair], factor);
             if (lower > bound) atomicMax(my_bound, ordered(lower));
             const uint32_t at = atomicAdd(&shared.n_winners, 1u);

@@ -20,7 +20,7 @@ __device__ inline float top_bound() {
 
 // Calls visit(logit, id, coarse) for each id that may reach the bound. All threads.
 template <class Type, class Visit>
-__device__ void for_each_candidate(const RowSource<Type>& source, const RowContext& row, float bound,
+__device__ void for_each_candidate(const RowSource<Type>& source, const NoiseKey& key, float factor, float bound,
                                    const Visit& visit) {
   const SampleShared& shared = sample_shared();
   const uint32_t n = shared.n_winners;
@@ -31,11 +31,11 @@ __device__ void for_each_candidate(const RowSource<Type>& source, const RowConte
     const int32_t group = listed ? static_cast<int32_t>(shared.winners[i]) : source.first_group + i;
     float logits[kGroup];
     source.load(group).clean(logits);
-    const PhiloxBlock block = cold_noise_block(row.key, static_cast<uint32_t>(group), 0);
+    const PhiloxBlock block = cold_noise_block(key, static_cast<uint32_t>(group), 0);
     uint32_t may = 0;
 #pragma unroll
     for (int j = 0; j < kGroup; ++j) {
-      const bool may_id = may_win(logits[j], coarse_bits(block, j), row.state.log2e_over_t, bound);
+      const bool may_id = may_win(logits[j], coarse_bits(block, j), factor, bound);
       may |= logits[j] > kMinusInf && may_id ? 1u << j : 0u;
     }
 #pragma unroll 1
@@ -49,10 +49,10 @@ __device__ void for_each_candidate(const RowSource<Type>& source, const RowConte
 
 // The block's winner. All threads, after stream() with noise.
 template <class Type>
-__device__ __noinline__ Scored find_winner(RowSource<Type> source, const RowContext& row) {
+__device__ __noinline__ Scored find_winner(RowSource<Type> source, NoiseKey key, double inv_temperature, float factor) {
   Scored best = no_score();
-  for_each_candidate(source, row, best_bound(), [&](float logit, uint32_t id, uint32_t coarse) {
-    best = better(best, score_of(logit, id, coarse, row.state.inv_temperature, row.key));
+  for_each_candidate(source, key, factor, best_bound(), [&](float logit, uint32_t id, uint32_t coarse) {
+    best = better(best, score_of(logit, id, coarse, inv_temperature, key));
   });
   return block_reduce(best, sample_shared().reduce.as<Scored>(), Better{});
 }
@@ -78,17 +78,18 @@ __device__ inline void rank_scores(uint32_t n) {
 // The block's best scores, in shared.best_scores: kTopScores of them or as many as there are, or if there is no room for what
 // may be among them, the best one. Returns how many there may be. All threads, after stream() with noise; ends with a barrier.
 template <class Type>
-__device__ __noinline__ uint32_t find_best_scores(RowSource<Type> source, const RowContext& row) {
+__device__ __noinline__ uint32_t find_best_scores(RowSource<Type> source, NoiseKey key, double inv_temperature,
+                                                  float factor) {
   SampleShared& shared = sample_shared();
   if (shared.n_winners <= kMaxWinners) {
-    for_each_candidate(source, row, top_bound(), [&](float logit, uint32_t id, uint32_t coarse) {
+    for_each_candidate(source, key, factor, top_bound(), [&](float logit, uint32_t id, uint32_t coarse) {
       const uint32_t at = atomicAdd(&shared.n_scores, 1u);
-      if (at < kMaxScores) shared.scores[at] = score_of(logit, id, coarse, row.state.inv_temperature, row.key);
+      if (at < kMaxScores) shared.scores[at] = score_of(logit, id, coarse, inv_temperature, key);
     });
     __syncthreads();
   }
   const bool gathered = shared.n_winners <= kMaxWinners && shared.n_scores <= kMaxScores;
-  const Scored best = gathered ? no_score() : find_winner(source, row);
+  const Scored best = gathered ? no_score() : find_winner(source, key, inv_temperature, factor);
   if (threadIdx.x < kTopScores) shared.best_scores[threadIdx.x] = threadIdx.x == 0 ? best : no_score();
   __syncthreads();
   rank_scores(gathered ? shared.n_scores : 0);
