@@ -118,7 +118,7 @@ static __device__ __noinline__ uint64_t kth_key(int32_t& n, int32_t k) {
 static __device__ __noinline__ uint64_t thin(int32_t& n, int32_t goal, int32_t most) {
   ListShared& list = sample_shared().list;
   uint64_t floor = 0;
-  const int32_t per_warp = (min(max(goal, most / 4), most) + 7) / 8;
+  const int32_t per_warp = (min(max(goal, most / 8), most) + 7) / 8;
   if (per_warp <= 32) {
     floor = bound_of_largest(n, per_warp);
     keep_from(n, floor);

@@ -85,8 +85,15 @@ __global__ void __launch_bounds__(kThreads, 4)
   const RowSource<Type> source(call, row_index, slice, call.n_slices);
   const Tiles<Type> tiles(source, shared.tiles);
   if ((kNoise || kBoth) && reads_ahead<Type>) tiles.start();
+  bool slot_in_pool;
+  RowContext row = row_context(call, row_index, slot_in_pool);
+  const RowWay way = way_of<kNoise, kTop, kBoth>(row.state, call);
   if (threadIdx.x == 0) {
-    for (int32_t& bound : shared.bounds) bound = ordered(kNoBound);
+    shared.bounds[0] = ordered(kNoBound);
+#pragma unroll
+    for (uint32_t i = 1; i < kTopScores; ++i) {
+      shared.bounds[i] = wants_contenders(row.state) ? ordered(kNoBound) : kNoThreads;
+    }
     shared.n_winners = 0;
     shared.n_scores = 0;
     if (kTop || kBoth) {
@@ -95,9 +102,6 @@ __global__ void __launch_bounds__(kThreads, 4)
       shared.n_marked = 0;
     }
   }
-  bool slot_in_pool;
-  RowContext row = row_context(call, row_index, slot_in_pool);
-  const RowWay way = way_of<kNoise, kTop, kBoth>(row.state, call);
   __syncthreads();
   ThreadPick mine;
   uint64_t floor_key = 0;
@@ -126,7 +130,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     SlicePick* slices = slice_picks + row_index * call.n_slices;
     uint64_t* row_lists = lists + row_index * call.n_slices * kSliceListCapacity;
     if ((kTop || kBoth) && listed) {
-      if (n_list > kSliceListCapacity) floor_key = thin(n_list, way.goal, kSliceListCapacity);
+      if (n_list > kSliceListCapacity) floor_key = thin(n_list, way.promised ? way.goal : 0, kSliceListCapacity);
       for (int32_t i = threadIdx.x; i < n_list; i += kThreads) {
         row_lists[slice * kSliceListCapacity + i] = shared.list.entries[i];
       }
@@ -153,13 +157,26 @@ __global__ void __launch_bounds__(kThreads, 4)
     top.flags = __reduce_or_sync(0xFFFFFFFFu, one.flags);
     if (kNoise && way.way == Way::kNoise) best = warp_reduce(mine_too ? one.best[0] : no_score(), Better{});
     if (kBoth && way.way == Way::kBoth) {
-      n_best = __reduce_min_sync(0xFFFFFFFFu, mine_too ? one.n_best : kTopScores);
-      const uint32_t n_scores = n_slices * kTopScores;
       if (threadIdx.x < kTopScores) shared.best_scores[threadIdx.x] = no_score();
-      if (threadIdx.x < n_scores)
-        shared.scores[threadIdx.x] = slices[threadIdx.x / kTopScores].best[threadIdx.x % kTopScores];
-      __syncthreads();
-      rank_scores(n_scores);
+      if (wants_contenders(row.state)) {
+        n_best = __reduce_min_sync(0xFFFFFFFFu, mine_too ? one.n_best : kTopScores);
+        const uint32_t n_scores = n_slices * kTopScores;
+        if (threadIdx.x < n_scores) {
+          shared.scores[threadIdx.x] = slices[threadIdx.x / kTopScores].best[threadIdx.x % kTopScores];
+        }
+        __syncthreads();
+        rank_scores(n_scores);
+      } else {
+        // The best of what min-p keeps, unless a slice keeps something and has told of something else.
+        const float min_distance = (row.state.needs & kNeedMinP) != 0 ? row.state.min_p_threshold : kMinusInf;
+        const float max = logit_of(static_cast<uint64_t>(top.key) << 32);
+        const bool kept = mine_too && one.best[0].logit - max >= min_distance;
+        const bool keeps = mine_too && logit_of(static_cast<uint64_t>(one.top_key) << 32) - max >= min_distance;
+        n_best = __any_sync(0xFFFFFFFFu, keeps && !kept) ? 0 : 1;
+        best = warp_reduce(kept ? one.best[0] : no_score(), Better{});
+        __syncthreads();
+        if (threadIdx.x == 0) shared.best_scores[0] = best;
+      }
       // A barrier follows, with the list.
     }
     if ((kTop || kBoth) && listed) {
@@ -170,7 +187,8 @@ __global__ void __launch_bounds__(kThreads, 4)
       const int32_t share = kThreads / call.n_slices;  // threads to a slice
       const int32_t from = threadIdx.x / share;
 #pragma unroll 1
-      for (int32_t first = threadIdx.x % share; first < kSliceListCapacity; first += share * kListLoads) {
+      for (int32_t first = threadIdx.x % share; first < static_cast<int32_t>(shared.sizes[from]);
+           first += share * kListLoads) {
         uint64_t keys[kListLoads];
 #pragma unroll
         for (int i = 0; i < kListLoads; ++i) {

@@ -23,7 +23,7 @@ struct SampleShared {
   uint32_t tops[kThreads / 32];  // the warps' largest logit keys
   uint32_t flags[kThreads / 32];
   uint32_t first;
-  // ordered(): lower bounds of the best scores of a quarter of the threads each, or all in the first.
+  // ordered(): lower bounds of the best scores of a quarter of the threads each, or of all in the first and kNoThreads.
   alignas(16) int32_t bounds[kTopScores];
   uint32_t n_winners;             // may exceed kMaxWinners: then any group may
   uint32_t winners[kMaxWinners];  // groups with an id that may win

@@ -112,6 +112,10 @@ __device__ __noinline__ uint64_t list_marked(RowSource<Type> source, uint64_t fl
 // Of how many of a warp's threads the largest logits seed a floor that need not promise anything.
 constexpr int32_t kFloorOfWarp = 8;
 
+// Why a bound for each quarter of the threads where top-p is on: the least of them is one of the kTopScores-th best score.
+__device__ inline bool wants_contenders(const RowState& state) { return (state.needs & kNeedTopP) != 0; }
+constexpr int32_t kNoThreads = INT32_MAX;  // a bound of nobody
+
 // The least of the bounds, ordered(), as they are now.
 __device__ inline int32_t least_bound() {
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(sample_shared().bounds));
@@ -120,7 +124,7 @@ __device__ inline int32_t least_bound() {
   return min(min(a, b), min(c, d));
 }
 
-// The tile at which the floor of a list that must hold its goal is raised, by what its threads have seen by then.
+// The tile at which the floor is raised, by what the threads have seen by then.
 constexpr int32_t kRaiseAt = 3;
 
 // The noise loop (kNoise), the top of the row (kTop), or both.
@@ -143,8 +147,8 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
   [[maybe_unused]] const float min_distance =
       (row.state.needs & kNeedMinP) != 0 ? row.state.min_p_threshold : kMinusInf;
   int32_t n_tiles = 0;
-  // Why a bound for each quarter of the threads: the least of them is one of the kTopScores-th best score.
-  [[maybe_unused]] int32_t* my_bound = shared.bounds + (kTop ? threadIdx.x / (kThreads / kTopScores) : 0);
+  [[maybe_unused]] int32_t* my_bound =
+      shared.bounds + (kTop && wants_contenders(row.state) ? threadIdx.x / (kThreads / kTopScores) : 0);
   const auto visit = [&](int32_t first, const auto& raw) {
     float tops[kGroups];
     bool special = false;  // a group has a NaN or an infinity
@@ -169,7 +173,7 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
     for (int i = 1; i < kGroups; ++i) tile_top = fmaxf(tile_top, tops[i]);
     mine.top = fmaxf(mine.top, tile_top);
     const bool seeding = n_tiles == 0;
-    const bool raising = kTop && promised && n_tiles == kRaiseAt;
+    const bool raising = kTop && n_tiles == kRaiseAt;
     ++n_tiles;
     if (seeding || raising) {
       if (kNoise && kTop && seeding && min_distance > kMinusInf) {

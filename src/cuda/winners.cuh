@@ -3,19 +3,16 @@
 #pragma once
 
 #include "cuda/cold.cuh"
-#include "cuda/draw.cuh"
-#include "cuda/sample_shared.cuh"
+#include "cuda/stream.cuh"
 
 namespace ts::cuda {
 
-// A bound of the block's best score from below, and of its kTopScores-th best one.
+// A bound of the block's best score from below.
 __device__ inline float best_bound() {
-  const int32_t(&bounds)[4] = sample_shared().bounds;
-  return from_ordered(max(max(bounds[0], bounds[1]), max(bounds[2], bounds[3])));
-}
-__device__ inline float top_bound() {
-  const int32_t(&bounds)[4] = sample_shared().bounds;
-  return from_ordered(min(min(bounds[0], bounds[1]), min(bounds[2], bounds[3])));
+  int32_t best = ordered(kNoBound);
+#pragma unroll
+  for (const int32_t bound : sample_shared().bounds) best = bound != kNoThreads ? max(best, bound) : best;
+  return from_ordered(best);
 }
 
 // Calls visit(logit, id, coarse) for each id that may reach the bound. All threads.
@@ -75,17 +72,18 @@ __device__ inline void rank_scores(uint32_t n) {
   if (mine.id != kNoId && n_better < kTopScores) shared.best_scores[n_better] = mine;
 }
 
-// The block's best scores, in shared.best_scores: kTopScores of them or as many as there are, or if there is no room for what
-// may be among them, the best one. Returns how many there may be. All threads, after stream() with noise; ends with a barrier.
+// The block's best scores, in shared.best_scores: with bounds for each quarter of the threads kTopScores of them, or as many as
+// there are; without, or if there is no room for what may be among them, the best one. Returns how many there may be. All threads, after stream() with noise; ends with a barrier.
 template <class Type>
 __device__ __noinline__ uint32_t find_best_scores(RowSource<Type> source, NoiseKey key, double inv_temperature,
                                                   float factor) {
   SampleShared& shared = sample_shared();
   if (shared.n_winners <= kMaxWinners) {
-    for_each_candidate(source, key, factor, top_bound(), [&](float logit, uint32_t id, uint32_t coarse) {
-      const uint32_t at = atomicAdd(&shared.n_scores, 1u);
-      if (at < kMaxScores) shared.scores[at] = score_of(logit, id, coarse, inv_temperature, key);
-    });
+    for_each_candidate(source, key, factor, from_ordered(least_bound()),
+                       [&](float logit, uint32_t id, uint32_t coarse) {
+                         const uint32_t at = atomicAdd(&shared.n_scores, 1u);
+                         if (at < kMaxScores) shared.scores[at] = score_of(logit, id, coarse, inv_temperature, key);
+                       });
     __syncthreads();
   }
   const bool gathered = shared.n_winners <= kMaxWinners && shared.n_scores <= kMaxScores;
@@ -94,7 +92,7 @@ __device__ __noinline__ uint32_t find_best_scores(RowSource<Type> source, NoiseK
   __syncthreads();
   rank_scores(gathered ? shared.n_scores : 0);
   __syncthreads();
-  return gathered ? kTopScores : 1;
+  return gathered && shared.bounds[1] != kNoThreads ? kTopScores : 1;
 }
 
 }  // namespace ts::cuda
