@@ -27,6 +27,7 @@ else
   echo "cuda-host: skipped, no CUDA headers"
 fi
 part c99          in_build dev c99_api
+part c99-memory   in_build dev c99_memory
 part exports      sh tests/capi/check_exports.sh build/dev/libtssample.so
 part old-cpu      sh tests/capi/check_baseline.sh build/dev/libtssample.so
 part vectors      python3 tests/data/make_contract_vectors.py --check

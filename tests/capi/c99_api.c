@@ -5,19 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "c99_check.h"
 #include "tssample.h"
-
-static int n_checks = 0;
-static int n_failures = 0;
-
-static void check(int ok, const char* what, int line) {
-  ++n_checks;
-  if (!ok) {
-    ++n_failures;
-    printf("FAILED line %d: %s (last error: %s)\n", line, what, ts_last_error());
-  }
-}
-#define CHECK(condition) check((condition) != 0, #condition, __LINE__)
 
 enum { VOCAB = 40, REQUESTS = 3 };
 
@@ -249,6 +238,5 @@ int main(void) {
   check_threads(sampler);
   ts_sampler_destroy(sampler);
   ts_sampler_destroy(NULL);
-  printf("%d passed, %d failed\n", n_checks - n_failures, n_failures);
-  return n_failures == 0 ? 0 : 1;
+  return checks_end();
 }
