@@ -28,6 +28,7 @@ else
 fi
 part c99          in_build dev c99_api
 part c99-memory   in_build dev c99_memory
+part c99-threads  in_build dev c99_threads
 part exports      sh tests/capi/check_exports.sh build/dev/libtssample.so
 part old-cpu      sh tests/capi/check_baseline.sh build/dev/libtssample.so
 part vectors      python3 tests/data/make_contract_vectors.py --check
@@ -39,10 +40,11 @@ part quickstart   quickstart build/dev
 part demo         sh capi/examples/run.sh
 part demo-options sh tests/capi/check_demo.sh build/dev
 part install      sh tests/capi/check_install.sh build/dev
-part build-asan   build asan unit_tests kernel_tests c99_api
+part build-asan   build asan unit_tests kernel_tests c99_api c99_threads
 part unit-asan    in_build asan unit_tests
 part kernels-asan in_build asan kernel_tests
 part c99-asan     in_build asan c99_api
+part threads-asan in_build asan c99_threads
 if command -v nvcc >/dev/null 2>&1; then
   part cuda       build_gpu
 else
