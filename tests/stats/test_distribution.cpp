@@ -233,7 +233,10 @@ TEST_CASE("ids of probability 6e-7 come up as often as they should") {
 }
 
 TEST_CASE("E4 verified chains have the marginals of plain sampling for any draft") {
-  // 200,000 requests of 3 rows; drafts: the likeliest id, a fixed unlikely one, or any id.
+  // 200,000 requests of 3 rows each way; drafts: the likeliest id, a fixed unlikely one, which filters drop, or any id.
+  const ts_request_params way = GENERATE(params(), params(1.0f, 3), params(1.0f, 0, 0.7f), params(1.0f, 0, 1.0f, 0.2f),
+                                         params(1.5f, 3, 0.95f, 0.3f));
+  INFO("T " << way.temperature << " k " << way.top_k << " p " << way.top_p << " min_p " << way.min_p);
   const std::vector<std::vector<float>> chain = {
       {1.0f, 0.0f, 2.0f, 0.5f}, {0.0f, 0.3f, 0.6f, -2.0f}, {2.0f, 2.0f, 0.0f, 1.0f}};
   constexpr int32_t kRequests = 1000;
@@ -244,7 +247,7 @@ TEST_CASE("E4 verified chains have the marginals of plain sampling for any draft
   batch.vocab = 4;
   batch.rows_per_request = 3;
   batch.logits = pack(rows, TS_FP32, 4);
-  batch.params.assign(kRequests, params());
+  batch.params.assign(kRequests, way);
   Random random(104);
   std::vector<long> counts[3] = {std::vector<long>(4), std::vector<long>(4), std::vector<long>(4)};
   long accepted_likely = 0, n_likely = 0;
@@ -269,9 +272,9 @@ TEST_CASE("E4 verified chains have the marginals of plain sampling for any draft
       }
     }
   }
-  for (size_t j = 0; j < 3; ++j) CHECK(chi_square_of(counts[j], probabilities_of(chain[j], params())) > kSignificance);
+  for (size_t j = 0; j < 3; ++j) CHECK(chi_square_of(counts[j], probabilities_of(chain[j], way)) > kSignificance);
   // A draft is accepted as often as the target samples it.
-  const double p = probabilities_of(chain[0], params())[2];
+  const double p = probabilities_of(chain[0], way)[2];
   const double n = static_cast<double>(n_likely);
   CHECK(std::fabs(static_cast<double>(accepted_likely) - n * p) < 5 * std::sqrt(n * p * (1 - p)));
 }
