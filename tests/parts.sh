@@ -17,7 +17,8 @@ part() {
     echo "$name: passed in $(($(date +%s) - begin)) s: $(grep -v '^ *$' "build/$name.log" | grep -v '^=*$' | tail -n 1)"
   else
     n_failed=$((n_failed + 1))
-    tail -n 100 "build/$name.log"
+    # Why: Catch2's lines about tests that took their time ("-d yes", for check_faults.py) hide those about failures.
+    grep -v '^[0-9.]* s: ' "build/$name.log" | tail -n 100
     echo "$name: FAILED"
   fi
 }
@@ -36,8 +37,11 @@ build_gpu() {
     cmake --build build/cuda -j "$(getconf _NPROCESSORS_ONLN)" && sh tests/check_gpu_skips.sh build/cuda
 }
 
+# in_build PRESET PROGRAM [ARGUMENT ...]
 in_build() {
-  "build/$1/tests/$2"
+  program=build/$1/tests/$2
+  shift 2
+  "$program" "$@"
 }
 
 check_format() {

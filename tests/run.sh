@@ -18,9 +18,9 @@ else
   echo "format: skipped, no clang-format-14 to be had"
 fi
 part build        build dev
-part unit         in_build dev unit_tests
-part kernels      in_build dev kernel_tests
-part stats        in_build dev stats_tests
+part unit         in_build dev unit_tests -d yes
+part kernels      in_build dev kernel_tests -d yes
+part stats        in_build dev stats_tests -d yes
 if [ -f build/dev/tests/cuda_host_tests ]; then
   part cuda-host  in_build dev cuda_host_tests
 else
@@ -34,7 +34,7 @@ part old-cpu      sh tests/capi/check_baseline.sh build/dev/libtssample.so
 part vectors      python3 tests/data/make_contract_vectors.py --check
 part python       env TSSAMPLE_LIBRARY="$PWD/build/dev/libtssample.so.0" python3 tests/capi/test_python.py
 part readme       python3 tests/check_readme.py
-part faults       python3 tests/check_faults.py
+part faults       python3 tests/check_faults.py build/dev
 part gpu-skips    sh tests/check_gpu_skips.sh build/dev
 part quickstart   quickstart build/dev
 part demo         sh capi/examples/run.sh
