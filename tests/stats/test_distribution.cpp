@@ -3,6 +3,7 @@
 // a right sampler fails a test by chance once in a million seeds, and no seed here was chosen after looking.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "support/catch.h"
 #include "support/chi_square.h"
@@ -109,6 +110,25 @@ TEST_CASE("a wrong temperature or a wrong filter is seen") {
   const std::vector<float> row = {2.0f, 1.0f, 0.5f, 0.0f, -1.0f, 1.0f, 3.0f};
   CHECK(chi_square_of(counts_of(row, params(1.0f), 64, 5), probabilities_of(row, params(1.05f))) < kSignificance);
   CHECK(chi_square_of(counts_of(row, params(1.0f, 4), 64, 5), probabilities_of(row, params(1.0f, 3))) < kSignificance);
+}
+
+TEST_CASE("top_p .8 is neither .78 nor .82") {
+  // 65,536 draws each of a row that falls by e^-0.01 from id to id: the first n ids have (1 - e^-n/100) / (1 - e^-10) of
+  // the probability, so .8 keeps 161 ids, of which the last one comes up some 165 times, and .82 gives 2.4% to others.
+  std::vector<float> row(1000);
+  for (size_t id = 0; id < row.size(); ++id) row[id] = -0.01f * static_cast<float>(id);
+  const std::vector<std::pair<float, size_t>> kept = {{0.78f, 152}, {0.8f, 161}, {0.82f, 172}};
+  for (const auto& [used, n_kept] : kept) {
+    const std::vector<long> counts = counts_of(row, params(1.0f, 0, used), 64, 30000);
+    INFO("top_p " << used);
+    CHECK(counts[n_kept - 1] > 0);
+    CHECK(std::accumulate(counts.begin(), counts.begin() + static_cast<long>(n_kept), 0L) == 65536);
+    for (const auto& [claimed, _] : kept) {
+      const double p = chi_square_of(counts, probabilities_of(row, params(1.0f, 0, claimed)));
+      INFO("against " << claimed << ": " << p);
+      CHECK((p > kSignificance) == (claimed == used));
+    }
+  }
 }
 
 TEST_CASE("positions beyond 2^32 and random seeds are as good as small ones") {
