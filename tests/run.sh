@@ -40,6 +40,7 @@ part quickstart   quickstart build/dev
 part demo         sh capi/examples/run.sh
 part demo-options sh tests/capi/check_demo.sh build/dev
 part install      sh tests/capi/check_install.sh build/dev
+part no-nvcc      sh tests/capi/check_no_nvcc.sh
 part build-asan   build asan unit_tests kernel_tests c99_api c99_threads
 part unit-asan    in_build asan unit_tests
 part kernels-asan in_build asan kernel_tests
