@@ -30,7 +30,7 @@ part c99          in_build dev c99_api
 part c99-memory   in_build dev c99_memory
 part c99-threads  in_build dev c99_threads
 part exports      sh tests/capi/check_exports.sh build/dev/libtssample.so
-part old-cpu      sh tests/capi/check_baseline.sh build/dev/libtssample.so
+part old-cpu      sh tests/capi/check_baseline.sh build/dev
 part vectors      python3 tests/data/make_contract_vectors.py --check
 part python       env TSSAMPLE_LIBRARY="$PWD/build/dev/libtssample.so.0" python3 tests/capi/test_python.py
 part readme       python3 tests/check_readme.py

@@ -28,7 +28,7 @@ PATH=$path
 
 cmake --preset release -B "$work/build" >"$work/log"
 grep -q '^-- tssample: CUDA OFF$' "$work/log" || { cat "$work/log"; exit 1; }
-cmake --build "$work/build" -j "$(getconf _NPROCESSORS_ONLN)" >"$work/log" || { cat "$work/log"; exit 1; }
+cmake --build "$work/build" -j "$(getconf _NPROCESSORS_ONLN)" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 sh tests/capi/check_exports.sh "$work/build/libtssample.so"
 "$work/build/demo_c" text --tokens 20 2>"$work/said"
 grep -q '^demo_c: 20 tokens, ' "$work/said" || { cat "$work/said"; exit 1; }
