@@ -51,6 +51,17 @@ check_format() {
     echo "all files are formatted"
 }
 
+# What a folder of src may include.
+check_layers() {
+  for layers in "contract" "core|contract" "cpu|core|contract" "cuda|core|contract"; do
+    if grep -n '#include "[^"]*/' "src/${layers%%|*}"/* | grep -vE "#include \"($layers)/"; then
+      echo "src/${layers%%|*} includes others than $layers"
+      return 1
+    fi
+  done
+  echo "includes go one way"
+}
+
 # The README's examples, from C and from Python, say the same.
 quickstart() {
   cc -std=c99 -Wpedantic -Wall -Werror -Iinclude capi/examples/quickstart/quickstart.c -o build/quickstart \

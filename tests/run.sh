@@ -17,6 +17,7 @@ if command -v clang-format-14 >/dev/null 2>&1; then
 else
   echo "format: skipped, no clang-format-14 to be had"
 fi
+part layers       check_layers
 part build        build dev
 part unit         in_build dev unit_tests -d yes
 part kernels      in_build dev kernel_tests -d yes

@@ -6,6 +6,7 @@
 #include <new>
 #include <vector>
 
+#include "../../capi/devices.h"
 #include "core/request_state.h"
 #include "core/sampler.h"
 #include "support/catch.h"
@@ -47,7 +48,7 @@ TEST_CASE("prepare_step, sample and verify allocate nothing") {
   config.vocab_size = 5000;
   config.n_slots = 16;
   test::set_max_graphs(config, -1);  // the first call of a shape makes its graph otherwise
-  Sampler sampler(config, Environment{});
+  Sampler sampler(config, Environment{}, make_backend);
   ts_broadcast broadcast{};
   broadcast.struct_size = sizeof(broadcast);
   broadcast.n_ranks = 2;
@@ -129,7 +130,7 @@ TEST_CASE("with 512 rows of 151,936 ids create allocates under 8 MB, and prepare
     config.vocab_size = vocab;
     config.n_slots = n_slots;
     const size_t before = n_bytes;
-    const Sampler sampler(config, Environment{});
+    const Sampler sampler(config, Environment{}, make_backend);
     return n_bytes - before;
   };
   const size_t bytes = bytes_of_create(kVocab, kRows);
@@ -141,7 +142,7 @@ TEST_CASE("with 512 rows of 151,936 ids create allocates under 8 MB, and prepare
 
   config.vocab_size = kVocab;
   config.n_slots = kRows;
-  Sampler sampler(config, Environment{});
+  Sampler sampler(config, Environment{}, make_backend);
   SharedVector<uint16_t> logits(size_t{kRows} * kVocab);  // zero: the flattest rows have the longest lists
   SharedVector<int32_t> slots(kRows), tokens(kRows), ranks(kRows), kept(kRows);
   SharedVector<float> logprobs(kRows);
