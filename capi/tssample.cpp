@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "core/devices.h"
 #include "core/sampler.h"
 #include "core/struct_io.h"
+#include "devices.h"
 #include "guard.h"
 
 struct ts_sampler {
@@ -83,7 +83,12 @@ ts_status ts_sampler_create(const ts_config* config, ts_sampler** out) {
     if (out == nullptr) throw ts::Error(TS_ERROR_INVALID_ARGUMENT, "out is NULL");
     *out = nullptr;
     const ts_config in = ts::read_struct(config, "ts_config");
-    *out = new ts_sampler{ts::Sampler(in, ts::Environment::read())};
+    try {
+      *out = new ts_sampler{ts::Sampler(in, ts::Environment::read(), ts::make_backend)};
+    } catch (const std::bad_alloc&) {
+      throw ts::Error(TS_ERROR_OUT_OF_MEMORY, "ts_config.n_slots = %d, vocab_size = %d: out of host memory", in.n_slots,
+                      in.vocab_size);
+    }
   });
 }
 

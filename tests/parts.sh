@@ -17,7 +17,8 @@ part() {
     echo "$name: passed in $(($(date +%s) - begin)) s: $(grep -v '^ *$' "build/$name.log" | grep -v '^=*$' | tail -n 1)"
   else
     n_failed=$((n_failed + 1))
-    tail -n 100 "build/$name.log"
+    # Why: Catch2's lines about tests that took their time ("-d yes", for check_faults.py) hide those about failures.
+    grep -v '^[0-9.]* s: ' "build/$name.log" | tail -n 100
     echo "$name: FAILED"
   fi
 }
@@ -37,8 +38,11 @@ build_gpu() {
     sh tests/capi/check_exports.sh build/cuda/libtssample.so
 }
 
+# in_build PRESET PROGRAM [ARGUMENT ...]
 in_build() {
-  "build/$1/tests/$2"
+  program=build/$1/tests/$2
+  shift 2
+  "$program" "$@"
 }
 
 check_format() {
@@ -46,6 +50,17 @@ check_format() {
   [ "$(git ls-files '*.h' '*.cpp' | wc -l)" -gt 50 ] &&
     git ls-files '*.h' '*.cpp' '*.c' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run --Werror &&
     echo "all files are formatted"
+}
+
+# What a folder of src may include.
+check_layers() {
+  for layers in "contract" "core|contract" "cpu|core|contract" "cuda|core|contract"; do
+    if grep -n '#include "[^"]*/' "src/${layers%%|*}"/* | grep -vE "#include \"($layers)/"; then
+      echo "src/${layers%%|*} includes others than $layers"
+      return 1
+    fi
+  done
+  echo "includes go one way"
 }
 
 # The README's examples, from C and from Python, say the same.

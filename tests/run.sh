@@ -17,31 +17,36 @@ if command -v clang-format-14 >/dev/null 2>&1; then
 else
   echo "format: skipped, no clang-format-14 to be had"
 fi
+part layers       check_layers
 part build        build dev
-part unit         in_build dev unit_tests
-part kernels      in_build dev kernel_tests
-part stats        in_build dev stats_tests
+part unit         in_build dev unit_tests -d yes
+part kernels      in_build dev kernel_tests -d yes
+part stats        in_build dev stats_tests -d yes
 if [ -f build/dev/tests/cuda_host_tests ]; then
   part cuda-host  in_build dev cuda_host_tests
 else
   echo "cuda-host: skipped, no CUDA headers"
 fi
 part c99          in_build dev c99_api
+part c99-memory   in_build dev c99_memory
+part c99-threads  in_build dev c99_threads
 part exports      sh tests/capi/check_exports.sh build/dev/libtssample.so
-part old-cpu      sh tests/capi/check_baseline.sh build/dev/libtssample.so
+part old-cpu      sh tests/capi/check_baseline.sh build/dev
 part vectors      python3 tests/data/make_contract_vectors.py --check
 part python       env TSSAMPLE_LIBRARY="$PWD/build/dev/libtssample.so.0" python3 tests/capi/test_python.py
 part readme       python3 tests/check_readme.py
-part faults       python3 tests/check_faults.py
+part faults       python3 tests/check_faults.py build/dev
 part gpu-skips    sh tests/check_gpu_skips.sh build/dev
 part quickstart   quickstart build/dev
 part demo         sh capi/examples/run.sh
 part demo-options sh tests/capi/check_demo.sh build/dev
 part install      sh tests/capi/check_install.sh build/dev
-part build-asan   build asan unit_tests kernel_tests c99_api
+part no-nvcc      sh tests/capi/check_no_nvcc.sh
+part build-asan   build asan unit_tests kernel_tests c99_api c99_threads
 part unit-asan    in_build asan unit_tests
 part kernels-asan in_build asan kernel_tests
 part c99-asan     in_build asan c99_api
+part threads-asan in_build asan c99_threads
 if command -v nvcc >/dev/null 2>&1; then
   part cuda       build_gpu
 else

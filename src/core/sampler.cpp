@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "core/arguments.h"
-#include "core/devices.h"
 #include "core/error.h"
 #include "core/profiler_range.h"
 
@@ -16,7 +15,7 @@ void log_plan(const Plan& plan) { std::fprintf(stderr, "tssample: %s\n", describ
 
 }  // namespace
 
-Sampler::Sampler(const ts_config& config, const Environment& environment)
+Sampler::Sampler(const ts_config& config, const Environment& environment, MakeBackend make_backend)
     : config_(complete(config)),
       environment_(environment),
       pool_(config_.n_slots, config_.max_requests, config_.vocab_size, config_.seed),

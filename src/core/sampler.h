@@ -11,9 +11,12 @@
 
 namespace ts {
 
+// Why handed in: the sampler knows no backend but by its interface.
+using MakeBackend = std::unique_ptr<Backend> (*)(const ts_config& complete_config);
+
 class Sampler {
  public:
-  Sampler(const ts_config& config, const Environment& environment);
+  Sampler(const ts_config& config, const Environment& environment, MakeBackend make_backend);
 
   void prepare_step(const ts_step& step, ts_stream stream);
   void release_slots(const void* slots, int32_t slots_type, int32_t n);

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every function of the C ABI from strict C99, with answers known without the library. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "c99_check.h"
 #include "tssample.h"
-
-static int n_checks = 0;
-static int n_failures = 0;
-
-static void check(int ok, const char* what, int line) {
-  ++n_checks;
-  if (!ok) {
-    ++n_failures;
-    printf("FAILED line %d: %s (last error: %s)\n", line, what, ts_last_error());
-  }
-}
-#define CHECK(condition) check((condition) != 0, #condition, __LINE__)
 
 enum { VOCAB = 40, REQUESTS = 3 };
 
@@ -211,31 +199,6 @@ static void check_versions(void) {
   CHECK(ts_get_capabilities(NULL) == TS_ERROR_INVALID_ARGUMENT);
 }
 
-/* D4: a thread has its own sampler and its own last error; a sampler may move to another thread. */
-static void* other_thread(void* moved) {
-  ts_sampler* own = make_sampler();
-  int i;
-  CHECK(strcmp(ts_last_error(), "") == 0);
-  for (i = 0; i < 50; ++i) {
-    check_greedy(own);
-    check_greedy((ts_sampler*)moved);
-  }
-  ts_sampler_destroy(own);
-  return NULL;
-}
-
-static void check_threads(ts_sampler* sampler) {
-  pthread_t thread;
-  char before[512];
-  CHECK(ts_sampler_prepare_step(sampler, NULL, NULL) == TS_ERROR_INVALID_ARGUMENT);
-  strcpy(before, ts_last_error());
-  CHECK(strstr(before, "ts_step is NULL") != NULL);
-  CHECK(pthread_create(&thread, NULL, other_thread, sampler) == 0);
-  CHECK(pthread_join(thread, NULL) == 0);
-  CHECK(strcmp(before, ts_last_error()) == 0);
-  check_greedy(sampler);
-}
-
 int main(void) {
   ts_sampler* sampler = make_sampler();
   check_versions();
@@ -246,9 +209,7 @@ int main(void) {
   check_capture_calls(sampler);
   check_greedy(sampler);
   check_broadcast(sampler);
-  check_threads(sampler);
   ts_sampler_destroy(sampler);
   ts_sampler_destroy(NULL);
-  printf("%d passed, %d failed\n", n_checks - n_failures, n_failures);
-  return n_failures == 0 ? 0 : 1;
+  return checks_end();
 }

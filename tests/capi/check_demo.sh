@@ -40,10 +40,52 @@ for options in "--seed 1" "--seed 2" "--temperature 0.5" "--top-k 3" "--top-p 0.
   # shellcheck disable=SC2086
   both 0 text --file README.md --tokens 50 $options
 done
-both 0 text --file README.md --tokens 50 --seed 1
-cp "$work/c" "$work/seed1"
-both 0 text --file README.md --tokens 50 --seed 2
-cmp -s "$work/c" "$work/seed1" && { echo "two seeds gave one text"; exit 1; }
+
+# Text of three words by lot, of which red is the likeliest and blue the least likely whatever came before.
+awk 'BEGIN {x = 1; for (i = 0; i < 3000; i++) {x = (x * 16807) % 2147483647; u = x / 2147483647
+  print u < .5 ? "red" : u < .8 ? "green" : "blue"}}' >"$work/lots"
+lots() { # lots NAME N OPTION...: keeps N words under that name, and both say how fast that was
+  name=$1 n=$2
+  shift 2
+  both 0 text --file "$work/lots" --tokens "$n" "$@"
+  cp "$work/c" "$work/$name"
+  [ "$(wc -w <"$work/$name")" = "$n" ] || { echo "--tokens $n $*: $(wc -w <"$work/$name") words"; exit 1; }
+  for err in c.err python.err; do
+    grep -Eq "^demo(_c|\.py): $n tokens, .* [1-9][0-9]* tokens/s\$" "$work/$err" || { cat "$work/$err"; exit 1; }
+  done
+}
+has() { grep -q "$2" "$work/$1" || { echo "$1 has no $2"; exit 1; }; }
+has_not() { ! grep -q "$2" "$work/$1" || { echo "$1 has $2"; exit 1; }; }
+differ() { ! cmp -s "$work/$1" "$work/$2" || { echo "$1 and $2 are one text"; exit 1; }; }
+lots one 1
+lots seven 7
+lots default 200
+for word in red green blue; do has default $word; done
+# Every way to leave only the likeliest word, then the first two.
+lots greedy 200 --temperature 0
+has greedy red
+for options in "--top-k 1" "--top-p 0" "--top-p 0.3" "--min-p 1"; do
+  # shellcheck disable=SC2086
+  lots one_word 200 $options
+  cmp "$work/one_word" "$work/greedy" || { echo "$options is not the greedy text"; exit 1; }
+done
+differ default greedy
+has_not greedy 'green\|blue'
+for options in "--top-k 2" "--top-p 0.7" "--min-p 0.45"; do
+  # shellcheck disable=SC2086
+  lots two_words 200 $options
+  has two_words green
+  has_not two_words blue
+done
+lots cold 200 --temperature 0.1
+differ cold default
+lots again 200 --seed 1
+cmp "$work/again" "$work/default" || { echo "the default is not seed 1"; exit 1; }
+lots seed2 200 --seed 2
+lots seed3 200 --seed 3
+differ default seed2
+differ default seed3
+differ seed2 seed3
 
 # Progress, on stderr, while it takes long: a run too long to end is cut off.
 long_run() {

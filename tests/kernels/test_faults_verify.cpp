@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "support/catch.h"
+#include "support/reference.h"
 #include "support/rows.h"
 
 namespace ts::test {
@@ -158,6 +159,57 @@ TEST_CASE("E3 drafts that the target never samples are never accepted") {
   for (int r = 0; r < 100; ++r) batch.params.push_back(params(1.0f, 0, 1.0f, 0.0f, random()));
   const Verified got = verify(batch, candidates);
   for (const int32_t length : got.accept_length) CHECK(length == 1);
+}
+
+TEST_CASE("E4 chains of real rows with filters are the reference's, of drafts that the filters keep or drop") {
+  std::vector<uint16_t> bits = real_rows();
+  bits.resize(8 * kRealVocab);  // two requests of four rows
+  const std::vector<ts_request_params> ways = {params(1.3f, 50), params(1.3f, 0, 0.8f), params(1.3f, 0, 1.0f, 0.1f),
+                                               params(1.3f, 20, 0.9f), params(1.3f, 100, 0.95f, 0.02f)};
+  Sampler sampler(kRealVocab);
+  Batch batch;
+  batch.vocab = kRealVocab;
+  batch.rows_per_request = 4;
+  batch.logits = Logits::bf16(bits);
+  batch.positions = {7, 100000};
+  std::vector<ReferenceRow> rows(8);
+  uint64_t next_id = 1;
+  int n_full = 0, n_cut = 0;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    // What plain sampling would give: where a chain ends early, a filter has dropped the draft.
+    std::vector<int32_t> candidates(9);
+    for (size_t i = 0; i < 8; ++i) {
+      const uint64_t position = static_cast<uint64_t>(batch.positions[i / 4]) + i % 4;
+      rows[i] = {real_row(bits, i), 0, {}, params(1.3f, 0, 1.0f, 0.0f, seed), position};
+      candidates[i + 1] = reference_sample(rows[i]).token;
+    }
+    for (size_t step = 0; step < 2 * ways.size(); ++step) {  // one way for both, or two
+      batch.params = {ways[step / 2], ways[(step + 1) / 2 % ways.size()]};
+      batch.request_ids = {next_id, next_id + 1};
+      next_id += 2;
+      for (size_t i = 0; i < 8; ++i) {
+        batch.params[i / 4].seed = seed;
+        rows[i].params = batch.params[i / 4];
+      }
+      sampler.prepare(batch);
+      const Verified got = sampler.verify(batch, {candidates.begin(), candidates.end() - 1});
+      for (size_t r = 0; r < 2; ++r) {
+        const auto first = static_cast<int32_t>(4 * r);
+        const ReferenceChain expected =
+            reference_verify({rows.begin() + first, rows.begin() + first + 4}, &candidates[4 * r], first);
+        REQUIRE(!expected.too_close);
+        CHECK(got.accept_length[r] == expected.accept_length);
+        ++(expected.accept_length == 4 ? n_full : n_cut);
+        for (size_t j = 0; j < 4; ++j) {
+          CHECK(got.predict[4 * r + j] == expected.predict[j]);
+          CHECK(got.accept_index[4 * r + j] == expected.accept_index[j]);
+          CHECK(got.n_kept[4 * r + j] == expected.n_kept[j]);
+          CHECK(got.ranks[4 * r + j] == expected.ranks[j]);
+        }
+      }
+    }
+  }
+  CHECK((n_full > 5 && n_cut > 5));
 }
 
 TEST_CASE("E5 ties at the top: greedy, plain and verify agree") {

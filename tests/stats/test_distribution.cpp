@@ -3,6 +3,7 @@
 // a right sampler fails a test by chance once in a million seeds, and no seed here was chosen after looking.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "support/catch.h"
 #include "support/chi_square.h"
@@ -109,6 +110,25 @@ TEST_CASE("a wrong temperature or a wrong filter is seen") {
   const std::vector<float> row = {2.0f, 1.0f, 0.5f, 0.0f, -1.0f, 1.0f, 3.0f};
   CHECK(chi_square_of(counts_of(row, params(1.0f), 64, 5), probabilities_of(row, params(1.05f))) < kSignificance);
   CHECK(chi_square_of(counts_of(row, params(1.0f, 4), 64, 5), probabilities_of(row, params(1.0f, 3))) < kSignificance);
+}
+
+TEST_CASE("top_p .8 is neither .78 nor .82") {
+  // 65,536 draws each of a row that falls by e^-0.01 from id to id: the first n ids have (1 - e^-n/100) / (1 - e^-10) of
+  // the probability, so .8 keeps 161 ids, of which the last one comes up some 165 times, and .82 gives 2.4% to others.
+  std::vector<float> row(1000);
+  for (size_t id = 0; id < row.size(); ++id) row[id] = -0.01f * static_cast<float>(id);
+  const std::vector<std::pair<float, size_t>> kept = {{0.78f, 152}, {0.8f, 161}, {0.82f, 172}};
+  for (const auto& [used, n_kept] : kept) {
+    const std::vector<long> counts = counts_of(row, params(1.0f, 0, used), 64, 30000);
+    INFO("top_p " << used);
+    CHECK(counts[n_kept - 1] > 0);
+    CHECK(std::accumulate(counts.begin(), counts.begin() + static_cast<long>(n_kept), 0L) == 65536);
+    for (const auto& [claimed, _] : kept) {
+      const double p = chi_square_of(counts, probabilities_of(row, params(1.0f, 0, claimed)));
+      INFO("against " << claimed << ": " << p);
+      CHECK((p > kSignificance) == (claimed == used));
+    }
+  }
 }
 
 TEST_CASE("positions beyond 2^32 and random seeds are as good as small ones") {
@@ -233,7 +253,10 @@ TEST_CASE("ids of probability 6e-7 come up as often as they should") {
 }
 
 TEST_CASE("E4 verified chains have the marginals of plain sampling for any draft") {
-  // 200,000 requests of 3 rows; drafts: the likeliest id, a fixed unlikely one, or any id.
+  // 200,000 requests of 3 rows each way; drafts: the likeliest id, a fixed unlikely one, which filters drop, or any id.
+  const ts_request_params way = GENERATE(params(), params(1.0f, 3), params(1.0f, 0, 0.7f), params(1.0f, 0, 1.0f, 0.2f),
+                                         params(1.5f, 3, 0.95f, 0.3f));
+  INFO("T " << way.temperature << " k " << way.top_k << " p " << way.top_p << " min_p " << way.min_p);
   const std::vector<std::vector<float>> chain = {
       {1.0f, 0.0f, 2.0f, 0.5f}, {0.0f, 0.3f, 0.6f, -2.0f}, {2.0f, 2.0f, 0.0f, 1.0f}};
   constexpr int32_t kRequests = 1000;
@@ -244,7 +267,7 @@ TEST_CASE("E4 verified chains have the marginals of plain sampling for any draft
   batch.vocab = 4;
   batch.rows_per_request = 3;
   batch.logits = pack(rows, TS_FP32, 4);
-  batch.params.assign(kRequests, params());
+  batch.params.assign(kRequests, way);
   Random random(104);
   std::vector<long> counts[3] = {std::vector<long>(4), std::vector<long>(4), std::vector<long>(4)};
   long accepted_likely = 0, n_likely = 0;
@@ -269,9 +292,9 @@ TEST_CASE("E4 verified chains have the marginals of plain sampling for any draft
       }
     }
   }
-  for (size_t j = 0; j < 3; ++j) CHECK(chi_square_of(counts[j], probabilities_of(chain[j], params())) > kSignificance);
+  for (size_t j = 0; j < 3; ++j) CHECK(chi_square_of(counts[j], probabilities_of(chain[j], way)) > kSignificance);
   // A draft is accepted as often as the target samples it.
-  const double p = probabilities_of(chain[0], params())[2];
+  const double p = probabilities_of(chain[0], way)[2];
   const double n = static_cast<double>(n_likely);
   CHECK(std::fabs(static_cast<double>(accepted_likely) - n * p) < 5 * std::sqrt(n * p * (1 - p)));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choice of the backend.
-#include "core/devices.h"
+#include "devices.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
