@@ -98,7 +98,7 @@ struct Outputs {
 
 constexpr int32_t kMaxSlices = 32;
 constexpr int32_t kMaxListSlices = 16;
-constexpr int32_t kMaxParts = 16;             // blocks of the exact kernel that share a row
+constexpr int32_t kMaxParts = 16;            // blocks of the exact kernel that share a row
 constexpr int32_t kListCapacity = 3072;      // entries of a block's list
 constexpr int32_t kSliceListCapacity = 512;  // entries that a slice hands to its row's last block
 constexpr int32_t kListGoal = 1024;          // the longest top-k that a list must hold

@@ -89,11 +89,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   RowContext row = row_context(call, row_index, slot_in_pool);
   const RowWay way = way_of<kNoise, kTop, kBoth>(row.state, call);
   if (threadIdx.x == 0) {
-    shared.bounds[0] = ordered(kNoBound);
-#pragma unroll
-    for (uint32_t i = 1; i < kTopScores; ++i) {
-      shared.bounds[i] = wants_contenders(row.state) ? ordered(kNoBound) : kNoThreads;
-    }
+    for (int32_t& bound : shared.bounds) bound = ordered(kNoBound);
     shared.n_winners = 0;
     shared.n_scores = 0;
     if (kTop || kBoth) {
@@ -114,7 +110,8 @@ __global__ void __launch_bounds__(kThreads, 4)
     best = find_winner(source, row.key, row.state.inv_temperature, row.state.log2e_over_t);
   } else if (kBoth && way.way == Way::kBoth) {
     floor_key = stream<true, true>(source, tiles, row, way.goal, false, mine);
-    n_best = find_best_scores(source, row.key, row.state.inv_temperature, row.state.log2e_over_t);
+    n_best = find_best_scores(source, row.key, row.state.inv_temperature, row.state.log2e_over_t,
+                              wants_contenders(row.state) || call.n_slices == 1);
   } else {
     stream_greedy(tiles, mine);
   }

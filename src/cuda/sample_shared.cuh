@@ -23,7 +23,7 @@ struct SampleShared {
   uint32_t tops[kThreads / 32];  // the warps' largest logit keys
   uint32_t flags[kThreads / 32];
   uint32_t first;
-  // ordered(): lower bounds of the best scores of a quarter of the threads each, or of all in the first and kNoThreads.
+  // ordered(): lower bounds of the best scores of a quarter of the threads each, or all in the first.
   alignas(16) int32_t bounds[kTopScores];
   uint32_t n_winners;             // may exceed kMaxWinners: then any group may
   uint32_t winners[kMaxWinners];  // groups with an id that may win
@@ -40,6 +40,7 @@ struct SampleShared {
   // From here on for lists alone.
   uint32_t marked[kMaxMarked];        // groups that reach the floor, not yet listed
   uint32_t n_marked;                  // may exceed kMaxMarked: then marks are lost
+  uint32_t raises;                    // whether the floor is raised
   uint32_t seed_top;                  // logit key of the first tile's largest
   unsigned long long seed_floors[2];  // order keys: at first, and raised
   uint32_t sizes[kMaxSlices];

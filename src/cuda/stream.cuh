@@ -112,9 +112,8 @@ __device__ __noinline__ uint64_t list_marked(RowSource<Type> source, uint64_t fl
 // Of how many of a warp's threads the largest logits seed a floor that need not promise anything.
 constexpr int32_t kFloorOfWarp = 8;
 
-// Why a bound for each quarter of the threads where top-p is on: the least of them is one of the kTopScores-th best score.
+// Whether the row wants its best scores, not the best one alone.
 __device__ inline bool wants_contenders(const RowState& state) { return (state.needs & kNeedTopP) != 0; }
-constexpr int32_t kNoThreads = INT32_MAX;  // a bound of nobody
 
 // The least of the bounds, ordered(), as they are now.
 __device__ inline int32_t least_bound() {
@@ -124,8 +123,11 @@ __device__ inline int32_t least_bound() {
   return min(min(a, b), min(c, d));
 }
 
-// The tile at which the floor is raised, by what the threads have seen by then.
+// The tile at which the floor is raised, by what the threads have seen by then; of a list that need not hold its goal, if
+// more groups than this are marked by then.
+constexpr uint32_t kMarkedEnough = 300;
 constexpr int32_t kRaiseAt = 3;
+constexpr uint32_t kLastId = (1u << 22) - 1;
 
 // The noise loop (kNoise), the top of the row (kTop), or both.
 //   goal       candidates that the list must hold before its floor may rise
@@ -147,8 +149,8 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
   [[maybe_unused]] const float min_distance =
       (row.state.needs & kNeedMinP) != 0 ? row.state.min_p_threshold : kMinusInf;
   int32_t n_tiles = 0;
-  [[maybe_unused]] int32_t* my_bound =
-      shared.bounds + (kTop && wants_contenders(row.state) ? threadIdx.x / (kThreads / kTopScores) : 0);
+  // Why a bound for each quarter of the threads: the least of them is one of the kTopScores-th best score.
+  [[maybe_unused]] int32_t* my_bound = shared.bounds + (kTop ? threadIdx.x / (kThreads / kTopScores) : 0);
   const auto visit = [&](int32_t first, const auto& raw) {
     float tops[kGroups];
     bool special = false;  // a group has a NaN or an infinity
@@ -161,7 +163,7 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) tops[i] = raw(i).top(mine.flags);
     }
-    if (kTop && n_tiles <= kRaiseAt) {
+    if (kTop && n_tiles <= (promised ? kRaiseAt : 0)) {
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) {
         if (tops[i] > mine.top) mine.top_group = first + i * kThreads;
@@ -197,18 +199,20 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
         const int32_t most = __reduce_max_sync(0xFFFFFFFFu, ordered(lower));
         if (threadIdx.x % 32 == 0) atomicMax(my_bound, most);
       }
+      if (kTop && raising && threadIdx.x == 0) shared.raises = promised || shared.n_marked > kMarkedEnough ? 1u : 0u;
       if constexpr (kTop) {
         const int32_t per_warp = promised ? (goal + 7) / 8 : kFloorOfWarp;
         // Why: fewer values than the goal would promise too little.
         if (per_warp <= 32) {
-          const auto last_id = static_cast<uint32_t>(mine.top_group * kGroup + kGroup - 1);
+          const auto last_id =
+              seeding || promised ? static_cast<uint32_t>(mine.top_group * kGroup + kGroup - 1) : kLastId;
           bound_below(order_key(mine.top, last_id), per_warp, &shared.seed_floors[raising ? 1 : 0]);
         }
       }
       __syncthreads();
       if constexpr (kTop) {
         const uint64_t seeded = shared.seed_floors[raising ? 1 : 0];
-        if (seeded != ~uint64_t{0} && logit_of(seeded) > kMinusInf) {
+        if (seeded != ~uint64_t{0} && logit_of(seeded) > kMinusInf && (seeding || shared.raises != 0)) {
           floor_logit = logit_of(seeded);
           floor_key = seeded;
         }

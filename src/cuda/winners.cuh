@@ -9,10 +9,8 @@ namespace ts::cuda {
 
 // A bound of the block's best score from below.
 __device__ inline float best_bound() {
-  int32_t best = ordered(kNoBound);
-#pragma unroll
-  for (const int32_t bound : sample_shared().bounds) best = bound != kNoThreads ? max(best, bound) : best;
-  return from_ordered(best);
+  const int32_t(&bounds)[kTopScores] = sample_shared().bounds;
+  return from_ordered(max(max(bounds[0], bounds[1]), max(bounds[2], bounds[3])));
 }
 
 // Calls visit(logit, id, coarse) for each id that may reach the bound. All threads.
@@ -72,14 +70,15 @@ __device__ inline void rank_scores(uint32_t n) {
   if (mine.id != kNoId && n_better < kTopScores) shared.best_scores[n_better] = mine;
 }
 
-// The block's best scores, in shared.best_scores: with bounds for each quarter of the threads kTopScores of them, or as many as
-// there are; without, or if there is no room for what may be among them, the best one. Returns how many there may be. All threads, after stream() with noise; ends with a barrier.
+// The block's best scores, in shared.best_scores: of `all` kTopScores of them or as many as there are, else, and if there is no
+// room for what may be among them, the best one. Returns how many there may be. All threads, after stream() with noise; ends
+// with a barrier.
 template <class Type>
 __device__ __noinline__ uint32_t find_best_scores(RowSource<Type> source, NoiseKey key, double inv_temperature,
-                                                  float factor) {
+                                                  float factor, bool all) {
   SampleShared& shared = sample_shared();
   if (shared.n_winners <= kMaxWinners) {
-    for_each_candidate(source, key, factor, from_ordered(least_bound()),
+    for_each_candidate(source, key, factor, all ? from_ordered(least_bound()) : best_bound(),
                        [&](float logit, uint32_t id, uint32_t coarse) {
                          const uint32_t at = atomicAdd(&shared.n_scores, 1u);
                          if (at < kMaxScores) shared.scores[at] = score_of(logit, id, coarse, inv_temperature, key);
@@ -92,7 +91,7 @@ __device__ __noinline__ uint32_t find_best_scores(RowSource<Type> source, NoiseK
   __syncthreads();
   rank_scores(gathered ? shared.n_scores : 0);
   __syncthreads();
-  return gathered && shared.bounds[1] != kNoThreads ? kTopScores : 1;
+  return all && gathered ? kTopScores : 1;
 }
 
 }  // namespace ts::cuda
