@@ -59,11 +59,11 @@ check() {
 }
 
 for tool in $tools; do
-  check "$tool" compare "$prebuilt/compare" --rows 300 --large 12 --huge 0 --exact 1 --threads 2
-  check "$tool" capture "$prebuilt/capture_test" --replays 2
-  check "$tool" producer "$prebuilt/stream_test" --producer 2
+  check "$tool" compare "$prebuilt/compare" --rows 150 --large 4 --huge 0 --exact 1 --threads 2
+  check "$tool" capture "$prebuilt/capture_test" --replays 5
+  check "$tool" producer "$prebuilt/stream_test" --producer 1
   check "$tool" owned-graphs "$prebuilt/owned_graphs" --replays 4
-  check "$tool" kernels "$prebuilt/kernel_tests" "B1 *,C2*,D2*,E1*,F4*,golden rows: all in one call"
+  check "$tool" kernels "$prebuilt/kernel_tests" "B6*,C2*,D2*,E1*,F4*,golden rows: all in one call"
 done
 
 echo "$n_passed passed, $n_failed failed, $n_skipped skipped"

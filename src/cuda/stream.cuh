@@ -125,7 +125,7 @@ __device__ inline int32_t least_bound() {
 
 // The tile at which the floor is raised, by what the threads have seen by then; of a list that need not hold its goal, if
 // more groups than this are marked by then.
-constexpr uint32_t kMarkedEnough = 300;
+constexpr uint32_t kMarkedEnough = 220;
 constexpr int32_t kRaiseAt = 3;
 constexpr uint32_t kLastId = (1u << 22) - 1;
 
@@ -174,6 +174,9 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
 #pragma unroll
     for (int i = 1; i < kGroups; ++i) tile_top = fmaxf(tile_top, tops[i]);
     mine.top = fmaxf(mine.top, tile_top);
+    [[maybe_unused]] PhiloxBlock blocks[kPair];
+    // Why not with lists: the first pair's noise would need registers that the list takes.
+    if constexpr (kNoise && !kTop) coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first), blocks);
     const bool seeding = n_tiles == 0;
     const bool raising = kTop && n_tiles == kRaiseAt;
     ++n_tiles;
@@ -188,8 +191,7 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
         if (!(seed_top > kMinusInf)) least_logit = kMinusInf;
       }
       if (kNoise && seeding) {
-        PhiloxBlock blocks[kPair];
-        coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first), blocks);
+        if constexpr (kTop) coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first), blocks);
         float lower = kNoBound;
 #pragma unroll
         for (int i = 0; i < kPair; ++i) {
@@ -199,7 +201,10 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
         const int32_t most = __reduce_max_sync(0xFFFFFFFFu, ordered(lower));
         if (threadIdx.x % 32 == 0) atomicMax(my_bound, most);
       }
-      if (kTop && raising && threadIdx.x == 0) shared.raises = promised || shared.n_marked > kMarkedEnough ? 1u : 0u;
+      if (kTop && raising) {
+        __syncthreads();  // Why: all that the tiles before have marked is counted.
+        if (threadIdx.x == 0) shared.raises = promised || shared.n_marked > kMarkedEnough ? 1u : 0u;
+      }
       if constexpr (kTop) {
         const int32_t per_warp = promised ? (goal + 7) / 8 : kFloorOfWarp;
         // Why: fewer values than the goal would promise too little.
@@ -230,8 +235,7 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
       for (int pair = 0; pair < kGroups; pair += kPair) {
         const int32_t first_of_pair = first + pair * kThreads;
         if (first_of_pair - static_cast<int32_t>(threadIdx.x % 32) >= source.end_group) break;
-        PhiloxBlock blocks[kPair];
-        coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first_of_pair), blocks);
+        if (kTop || pair > 0) coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first_of_pair), blocks);
         const float bound = from_ordered(kTop ? least_bound() : *const_cast<volatile int32_t*>(my_bound));
 #pragma unroll
         for (int i = pair; i < pair + kPair; ++i) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk over a slice of a row in tiles of kThreads x kTileGroups groups, read ahead of their use.
 //
-// Each warp copies its own groups into shared memory while it works on the tile before: no barrier of the block. Why: a pass that computes between its loads keeps too few bytes under way; at full speed an H200's memory
-// answers after some 4,000 cycles, so each multiprocessor must have 75 KB under way at all times.
+// Each warp copies its own groups into shared memory while it works on the tile before: no barrier of the block. Why: a
+// pass that computes between its loads keeps too few bytes under way; at full speed an H200's memory answers after some
+// 4,000 cycles, so each multiprocessor must have 75 KB under way at all times.
 #pragma once
 
 #include "cuda/row_source.cuh"
@@ -68,7 +69,7 @@ class Tiles {
     }
   }
 
-  // The same without reading ahead, for passes that compute little; start() is not needed.
+  // The same without reading ahead, for passes that compute little; start() is not needed, but may have been called.
   template <class Visit>
   __device__ void walk(uint32_t& flags, const Visit& visit) const {
 #pragma unroll 1
@@ -87,6 +88,8 @@ class Tiles {
       }
       visit(first, [&](int i) { return raw[i]; });
     }
+    // Why: where start() was called its copies must have landed before the buffer is used for something else.
+    wait_for_copies<0>();
   }
 
  private:

@@ -86,7 +86,7 @@ void replay_many(ts_sampler* sampler, Engine& engine, const Shape& shape, int32_
     }
     engine.advance(shape.rows_per_request, stream);
   }
-  if (kind != 5) {
+  if (kind != 5 && replays > 1) {
     expect(distinct.size() > static_cast<size_t>(replays) / 2, what + ": draws differ as positions advance");
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs that the sampler owns (ts_config.max_graphs), against the CPU backend: a hundred calls of every kind with
 // advancing positions and other arrays each time, eviction, the off switch, graphs made ahead, and calls inside a
-// capture of the caller's. Usage: owned_graphs [--replays N]
+// capture of the caller's. Usage: owned_graphs [--replays N]    N: without the device's free memory, for sanitizers
 #include "gpu/captured.h"
 #include "gpu/engine.h"
 
@@ -67,7 +67,7 @@ void test_replays(int32_t max_graphs, bool ahead, cudaStream_t stream, int repla
 
 // Five shapes of one sampler that keeps two graphs: each call makes one and frees one, while calls of the freed one may
 // still be under way.
-void test_eviction(cudaStream_t stream, int replays) {
+void test_eviction(cudaStream_t stream, int replays, bool memory) {
   ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, 50257, 0, 1024, 8, {2, 0});
   std::vector<Engine*> engines;
   for (const int32_t n : {1, 2, 5, 9, 17}) engines.push_back(new Engine(sampler, shape_of(n, n % 2 == 0, false), 40));
@@ -89,7 +89,7 @@ void test_eviction(cudaStream_t stream, int replays) {
     if (i == replays) check(cudaMemGetInfo(&early, &all), "memory");
   }
   check(cudaMemGetInfo(&late, &all), "memory");
-  expect(late + (size_t{8} << 20) >= early, "evicted graphs give their memory back");
+  expect(!memory || late + (size_t{8} << 20) >= early, "evicted graphs give their memory back");
   for (Engine* engine : engines) delete engine;
   ts_sampler_destroy(sampler);
 }
@@ -132,13 +132,14 @@ void test_inside_capture(cudaStream_t stream, int replays) {
 int main(int argc, char** argv) {
   using namespace ts::gpu;
   skip_without_gpu();
-  const int replays = argc == 3 && std::string(argv[1]) == "--replays" ? std::atoi(argv[2]) : 100;
+  const bool has_replays = argc == 3 && std::string(argv[1]) == "--replays";
+  const int replays = has_replays ? std::atoi(argv[2]) : 100;
   cudaStream_t stream;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   test_replays(0, false, stream, replays);
   test_replays(0, true, stream, replays / 4);
   test_replays(-1, false, stream, replays / 4);
-  test_eviction(stream, replays);
+  test_eviction(stream, replays, !has_replays);
   test_inside_capture(stream, replays / 4);
   std::printf("owned_graphs: calls=%ld mismatches=%ld\n", n_calls, n_mismatches);
   return n_mismatches == 0 ? 0 : 1;
