@@ -203,7 +203,7 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
       }
       if (kTop && raising) {
         __syncthreads();  // Why: all that the tiles before have marked is counted.
-        if (threadIdx.x == 0) shared.raises = promised || shared.n_marked > kMarkedEnough ? 1u : 0u;
+        if (threadIdx.x == 0) shared.raises = shared.n_marked > kMarkedEnough ? 1u : 0u;
       }
       if constexpr (kTop) {
         const int32_t per_warp = promised ? (goal + 7) / 8 : kFloorOfWarp;
@@ -217,8 +217,11 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
       __syncthreads();
       if constexpr (kTop) {
         const uint64_t seeded = shared.seed_floors[raising ? 1 : 0];
-        if (seeded != ~uint64_t{0} && logit_of(seeded) > kMinusInf && (seeding || shared.raises != 0)) {
-          floor_logit = logit_of(seeded);
+        const float seeded_logit = seeded != ~uint64_t{0} ? logit_of(seeded) : kMinusInf;
+        // Why above: of equal logits this floor would drop none, the one before did.
+        const bool rises = promised || (shared.raises != 0 && seeded_logit > floor_logit);
+        if (seeded_logit > kMinusInf && (seeding || rises)) {
+          floor_logit = seeded_logit;
           floor_key = seeded;
         }
       }
