@@ -174,9 +174,6 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
 #pragma unroll
     for (int i = 1; i < kGroups; ++i) tile_top = fmaxf(tile_top, tops[i]);
     mine.top = fmaxf(mine.top, tile_top);
-    [[maybe_unused]] PhiloxBlock blocks[kPair];
-    // Why not with lists: the first pair's noise would need registers that the list takes.
-    if constexpr (kNoise && !kTop) coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first), blocks);
     const bool seeding = n_tiles == 0;
     const bool raising = kTop && n_tiles == kRaiseAt;
     ++n_tiles;
@@ -191,7 +188,8 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
         if (!(seed_top > kMinusInf)) least_logit = kMinusInf;
       }
       if (kNoise && seeding) {
-        if constexpr (kTop) coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first), blocks);
+        PhiloxBlock blocks[kPair];
+        coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first), blocks);
         float lower = kNoBound;
 #pragma unroll
         for (int i = 0; i < kPair; ++i) {
@@ -238,7 +236,8 @@ __device__ uint64_t stream(const RowSource<Type>& source, const Tiles<Type>& til
       for (int pair = 0; pair < kGroups; pair += kPair) {
         const int32_t first_of_pair = first + pair * kThreads;
         if (first_of_pair - static_cast<int32_t>(threadIdx.x % 32) >= source.end_group) break;
-        if (kTop || pair > 0) coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first_of_pair), blocks);
+        PhiloxBlock blocks[kPair];
+        coarse_blocks<kPair, kThreads>(row.key, static_cast<uint32_t>(first_of_pair), blocks);
         const float bound = from_ordered(kTop ? least_bound() : *const_cast<volatile int32_t*>(my_bound));
 #pragma unroll
         for (int i = pair; i < pair + kPair; ++i) {

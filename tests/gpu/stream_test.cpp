@@ -73,8 +73,7 @@ void test_green_context() {
   std::printf("D5 green context: %d SMs\n", n_sm);
 }
 
-// All but a few SMs are held by another kernel until the calls are done. Why not fewer: the exact kernel's cluster of four
-// blocks waits until one GPC has room for it; of 32 free SMs one of eight GPCs has four.
+// All but a few SMs are held by another kernel until the calls are done.
 constexpr int kFreeSms = 32;
 void test_occupied() {
   // Made before, and without graphs of their own: memory cannot be taken beside a kernel that does not end.
