@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cuda/cold.cuh"
-#include "cuda/mass.cuh"
 #include "cuda/exact_masses.cuh"
+#include "cuda/mass.cuh"
 
 namespace ts::cuda {
 
