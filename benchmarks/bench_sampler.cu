@@ -195,7 +195,7 @@ int main(int argc, char** argv) {
     for (const std::string type : {"bf16", "fp32"}) {
       if (!contains(want_types, type)) continue;
       const size_t element = type == "bf16" ? 2 : 4;
-      for (const int n_rows : {1, 8, 32, 128, 512}) {
+      for (const int n_rows : {1, 8, 32, 128, 256, 512}) {
         if (!contains(want_rows, std::to_string(n_rows))) continue;
         const size_t bytes = static_cast<size_t>(n_rows) * kVocab * element;
         const int n_buffers = static_cast<int>(std::max<size_t>(2, (kRotation + bytes - 1) / bytes));

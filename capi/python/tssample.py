@@ -21,7 +21,7 @@ from array import array
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional
 
-from tssample_c import (ABI_VERSION, BF16, CALL_SAMPLE, CALL_VERIFY, CONFIG_PROGRAMMATIC_LAUNCH, DEVICE_AUTO,
+from tssample_c import (ABI_VERSION, BF16, CALL_SAMPLE, CALL_VERIFY, CONFIG_CLUSTERS, CONFIG_PROGRAMMATIC_LAUNCH, DEVICE_AUTO,
                         DEVICE_CPU, DEVICE_CUDA, ERROR_CUDA, ERROR_DEVICE, ERROR_INTERNAL, ERROR_INVALID_ARGUMENT,
                         ERROR_NOT_PREPARED, ERROR_OUT_OF_MEMORY, ERROR_STRUCT_SIZE, ERROR_UNSUPPORTED, FP16, FP32,
                         INT32, INT64, MAX_VOCAB, OK, PARAMS_SEEDED, ROW_EMPTY, ROW_INF, ROW_NAN, Capabilities, Library,
@@ -103,7 +103,7 @@ class Sampler:
     _handle = None
 
     def __init__(self, vocab_size, *, device="auto", n_slots=0, max_requests=0, max_rows_per_request=0,
-                 invalid_token=0, seed=0, programmatic_launch=False, max_graphs=0, library=None):
+                 invalid_token=0, seed=0, programmatic_launch=False, clusters=False, max_graphs=0, library=None):
         kind, _, ordinal = str(device).partition(":")
         if kind not in ("auto", "cpu", "cuda") or (":" in str(device) and not (kind == "cuda" and ordinal.isdecimal())):
             raise ValueError(f'device: "auto", "cpu", "cuda" or "cuda:N", not {device!r}')
@@ -115,7 +115,8 @@ class Sampler:
                          n_slots=_int32("n_slots", n_slots), max_requests=_int32("max_requests", max_requests),
                          max_rows_per_request=_int32("max_rows_per_request", max_rows_per_request),
                          invalid_token=_int32("invalid_token", invalid_token), seed=_uint64("seed", seed),
-                         flags=CONFIG_PROGRAMMATIC_LAUNCH if programmatic_launch else 0,
+                         flags=(CONFIG_PROGRAMMATIC_LAUNCH if programmatic_launch else 0) |
+                         (CONFIG_CLUSTERS if clusters else 0),
                          max_graphs=_int32("max_graphs", max_graphs))
         handle = ctypes.c_void_p()
         self.library.check(self._c.ts_sampler_create(ctypes.byref(config), ctypes.byref(handle)))

@@ -65,8 +65,9 @@ ts_config complete(ts_config config) {
   check_range(int64_t{config.max_requests} * config.max_rows_per_request, 1, INT32_MAX,
               "ts_config.max_requests * max_rows_per_request");
   check_range(config.invalid_token, 0, config.vocab_size - 1, "ts_config.invalid_token");
-  if ((config.flags & ~uint64_t{TS_CONFIG_PROGRAMMATIC_LAUNCH}) != 0) {
-    throw Error(TS_ERROR_INVALID_ARGUMENT, "ts_config.flags = 0x%llx: only TS_CONFIG_PROGRAMMATIC_LAUNCH is defined",
+  if ((config.flags & ~uint64_t{TS_CONFIG_PROGRAMMATIC_LAUNCH | TS_CONFIG_CLUSTERS}) != 0) {
+    throw Error(TS_ERROR_INVALID_ARGUMENT,
+                "ts_config.flags = 0x%llx: only TS_CONFIG_PROGRAMMATIC_LAUNCH and TS_CONFIG_CLUSTERS are defined",
                 static_cast<unsigned long long>(config.flags));
   }
   default_to(config.max_graphs, 32);

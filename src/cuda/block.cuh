@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/call.h"
+#include "cuda/ptx.cuh"
 
 namespace ts::cuda {
 
@@ -80,14 +81,6 @@ struct ReduceShared {
     return reinterpret_cast<T*>(bytes);
   }
 };
-
-// Adds one to a counter of device memory; what the caller has seen written before is then visible to who reads the
-// counter so, and the other way round.
-__device__ inline uint32_t arrive(uint32_t* counter) {
-  uint32_t before;
-  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
-  return before;
-}
 
 // Whether this is the last of `n` blocks to come here; the counter is then 0 again. What the other blocks wrote to
 // device memory before is visible to the last one. Why no spin: a block that is not the last just ends.

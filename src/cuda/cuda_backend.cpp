@@ -32,6 +32,9 @@ class CudaBackend final : public Backend {
         staging_(config.max_requests, programmatic_.supported),
         graphs_(config.max_graphs) {
     load_kernels();
+    if ((config.flags & TS_CONFIG_CLUSTERS) != 0) {
+      cluster_ = load_cluster_kernels(config.device_ordinal, capability, n_sm);
+    }
     warm_up();
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
@@ -94,6 +97,11 @@ class CudaBackend final : public Backend {
     out.tokens = lists_.as<int32_t>() + 4;
     out.logprobs = lists_.as<float>() + 5;
     for (const int32_t type : {TS_FP32, TS_BF16, TS_FP16}) {
+      if (cluster_.max_size > 0) {
+        LaunchList list(programmatic_);
+        launch_cluster(list, cluster_, type, call, 1, cluster_.max_size, picks_.as<RowPick>(), out);
+        enqueue(list, nullptr);
+      }
       for (const Ways ways : {Ways::kGreedy, Ways::kNoise, Ways::kTop, Ways::kBoth, Ways::kAll}) {
         LaunchList list(programmatic_);
         launch_sample(list, type, ways, call, 1, picks_.as<RowPick>(), slices_.as<SlicePick>(), lists_.as<uint64_t>(),
@@ -173,9 +181,16 @@ class CudaBackend final : public Backend {
     call.n_slices = slices_for(n_rows, rows.vocab, ways);
     call.open_rows = open_rows_.as<OpenRows>();
     call.exact_cut = out.n_kept != nullptr ? 1 : 0;
-    launch_sample(list, rows.logits_type, ways, call, n_rows, picks_.as<RowPick>(), slices_.as<SlicePick>(),
-                  lists_.as<uint64_t>(), out);
-    if ((call.features & (kNeedTopK | kNeedTopP | kNeedMinP)) != 0) {
+    // Why not where the cut itself is wanted: the cluster kernel finds the token without it.
+    const bool clusters = ways == Ways::kBoth && call.exact_cut == 0 && n_rows <= tuning_.cluster_rows;
+    const int32_t cluster_size = clusters ? cluster_size_for(cluster_, rows.logits_type, rows.vocab, n_rows) : 0;
+    if (cluster_size > 0) {
+      launch_cluster(list, cluster_, rows.logits_type, call, n_rows, cluster_size, picks_.as<RowPick>(), out);
+    } else {
+      launch_sample(list, rows.logits_type, ways, call, n_rows, picks_.as<RowPick>(), slices_.as<SlicePick>(),
+                    lists_.as<uint64_t>(), out);
+    }
+    if (cluster_size == 0 && (call.features & (kNeedTopK | kNeedTopP | kNeedMinP)) != 0) {
       launch_exact(list, rows.logits_type, call,
                    static_cast<int32_t>(std::min<int64_t>(n_rows * kMaxParts, int64_t{n_sm_} * 2)),
                    picks_.as<RowPick>(), lists_.as<float>(), out);
@@ -189,6 +204,7 @@ class CudaBackend final : public Backend {
   int32_t n_sm_;
   Tuning tuning_;
   ProgrammaticLaunch programmatic_;
+  ClusterLimits cluster_{};
   int64_t max_rows_;
   DeviceBuffer pool_;
   DeviceBuffer picks_;

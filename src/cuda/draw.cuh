@@ -19,17 +19,6 @@ namespace ts::cuda {
 // The bound while nothing is known: every candidate may win, whatever its logit.
 constexpr float kNoBound = kMinusInf;
 
-__device__ inline float exp2_approx(float z) {
-  float p;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(p) : "f"(z));
-  return p;
-}
-__device__ inline float log2_approx(float x) {
-  float y;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // coarse_block() of kCount groups, kStride apart, in lockstep. Why: they share the round keys, and their chains of
 // multiplications overlap.
 template <int kCount, int kStride>

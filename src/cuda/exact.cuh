@@ -12,7 +12,7 @@
 #pragma once
 
 #include "cuda/exact_row.cuh"
-#include "cuda/programmatic.cuh"
+#include "cuda/ptx.cuh"
 
 namespace ts::cuda {
 

@@ -40,7 +40,7 @@ __device__ void send_for(const RowSource<Type>& source, int32_t group, uint32_t 
 #pragma unroll
     for (int w = 0; w < kWords; ++w) {
       const uint4* to = shared.ring + (place * kWords + w) * kExactThreads + threadIdx.x;
-      copy_async(static_cast<uint32_t>(__cvta_generic_to_shared(to)), from + w, 0);
+      copy_async(shared_address(to), from + w, 0);
     }
   }
   commit_copies();

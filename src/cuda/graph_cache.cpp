@@ -23,7 +23,7 @@ uint64_t hash_of(const LaunchList& list) {
     hash = mix(hash, uint64_t{shape.grid.x} << 32 | shape.grid.y);
     hash = mix(hash, uint64_t{shape.grid.z} << 32 | shape.block.x);
     hash = mix(hash, uint64_t{shape.block.y} << 32 | shape.block.z);
-    hash = mix(hash, uint64_t{shape.shared_bytes} << 1 | (list[i].programmatic ? 1u : 0u));
+    hash = mix(hash, uint64_t{shape.shared_bytes} << 32 | shape.cluster_size << 1 | (list[i].programmatic ? 1u : 0u));
   }
   return hash;
 }
@@ -113,6 +113,14 @@ struct GraphCache::Graph {
       void* arguments[kMaxArguments];
       const cudaKernelNodeParams params = node_params(list[i], arguments);
       check(cudaGraphAddKernelNode(&nodes[i], graph, nullptr, 0, &params), "cudaGraphAddKernelNode");
+      if (list[i].shape.cluster_size > 1) {
+        cudaLaunchAttributeValue value = {};
+        value.clusterDim.x = list[i].shape.cluster_size;
+        value.clusterDim.y = 1;
+        value.clusterDim.z = 1;
+        check(cudaGraphKernelNodeSetAttribute(nodes[i], cudaLaunchAttributeClusterDimension, &value),
+              "cudaGraphKernelNodeSetAttribute(cluster)");
+      }
       if (i > 0) add_edge(graph, nodes[i - 1], nodes[i], list[i].programmatic);
     }
     check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate");

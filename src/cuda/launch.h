@@ -22,6 +22,17 @@ enum class Ways {
 
 void launch_sample(LaunchList& list, int32_t logits_type, Ways ways, const Call& call, int64_t n_rows, RowPick* picks,
                    SlicePick* slices, uint64_t* lists, const Outputs& out);
+// What clusters of the cluster kernel a device can run.
+struct ClusterLimits {
+  int32_t max_size;  // 0: none
+  int32_t n_sm;
+  size_t shared_bytes;  // of a block
+};
+// Blocks to a row with which the cluster kernel can sample so many rows; 0: it cannot.
+int32_t cluster_size_for(const ClusterLimits& limits, int32_t logits_type, int32_t vocab, int64_t n_rows);
+void launch_cluster(LaunchList& list, const ClusterLimits& limits, int32_t logits_type, const Call& call,
+                    int64_t n_rows, int32_t cluster_size, RowPick* picks, const Outputs& out);
+
 void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32_t n_blocks, RowPick* picks,
                   float* partials, const Outputs& out);
 void launch_report(LaunchList& list, int32_t logits_type, const Call& call, int64_t n_rows, const RowPick* picks,
@@ -36,5 +47,7 @@ void enqueue_owners(const OwnersByValue& owners, RequestState* pool, bool progra
 
 // Loads every kernel onto the current device and sets its attributes, so that no later launch has to.
 void load_kernels();
+// The same for the cluster kernel, if the device has clusters.
+ClusterLimits load_cluster_kernels(int32_t device, int32_t capability, int32_t n_sm);
 
 }  // namespace ts::cuda

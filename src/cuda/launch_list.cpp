@@ -12,7 +12,8 @@ bool same(const dim3& a, const dim3& b) { return a.x == b.x && a.y == b.y && a.z
 }  // namespace
 
 bool LaunchShape::operator==(const LaunchShape& other) const {
-  return same(grid, other.grid) && same(block, other.block) && shared_bytes == other.shared_bytes;
+  return same(grid, other.grid) && same(block, other.block) && shared_bytes == other.shared_bytes &&
+         cluster_size == other.cluster_size;
 }
 
 void Launch::point_to_arguments(void* arguments[kMaxArguments]) const {
@@ -50,15 +51,22 @@ Launch& LaunchList::append(const char* name, const void* function, const LaunchS
 
 void enqueue(const char* name, const void* function, const LaunchShape& shape, bool programmatic, void** arguments,
              cudaStream_t stream) {
-  cudaLaunchAttribute overlap = {};
+  cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = shape.grid;
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream;
-  config.attrs = &overlap;
+  config.attrs = attributes;
+  if (shape.cluster_size > 1) {
+    cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = shape.cluster_size;
+    cluster.val.clusterDim.y = 1;
+    cluster.val.clusterDim.z = 1;
+  }
   if (programmatic) {
-    config.numAttrs = 1;
+    cudaLaunchAttribute& overlap = attributes[config.numAttrs++];
     overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     overlap.val.programmaticStreamSerializationAllowed = 1;
   }

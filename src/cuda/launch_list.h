@@ -23,6 +23,7 @@ struct LaunchShape {
   dim3 grid;
   dim3 block;
   uint32_t shared_bytes = 0;  // dynamic
+  uint32_t cluster_size = 1;  // blocks along x; 1: no cluster
 
   bool operator==(const LaunchShape& other) const;
 };
@@ -31,7 +32,7 @@ struct Launch {
   const char* name = nullptr;  // for error messages
   const void* function = nullptr;
   LaunchShape shape;
-  // May start before the kernel in front of it has ended; it waits by itself (cuda/programmatic.cuh).
+  // May start before the kernel in front of it has ended; it waits by itself (cuda/ptx.cuh).
   bool programmatic = false;
   int32_t n_arguments = 0;
   size_t n_bytes = 0;

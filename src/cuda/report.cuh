@@ -9,7 +9,7 @@
 #include "contract/order.h"
 #include "contract/weight.h"
 #include "cuda/block.cuh"
-#include "cuda/programmatic.cuh"
+#include "cuda/ptx.cuh"
 #include "cuda/row_context.cuh"
 #include "cuda/tiles.cuh"
 

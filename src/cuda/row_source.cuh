@@ -9,18 +9,12 @@
 
 #include "contract/convert.h"
 #include "cuda/call.h"
+#include "cuda/ptx.cuh"
 #include "cuda/row_context.cuh"
 
 namespace ts::cuda {
 
 constexpr int32_t kGroup = 8;
-
-// The larger; NaN if one of them is.
-__device__ inline float max_or_nan(float a, float b) {
-  float m;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b));
-  return m;
-}
 
 // Element types. Two 16-bit elements share a word, the lower id in its low half.
 struct Fp32 {
@@ -34,11 +28,7 @@ struct Bf16 {
     low = __uint_as_float(word << 16);
     high = __uint_as_float(word & 0xFFFF0000u);
   }
-  static __device__ uint32_t max_or_nan_of_two(uint32_t a, uint32_t b) {
-    uint32_t m;
-    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(m) : "r"(a), "r"(b));
-    return m;
-  }
+  static __device__ uint32_t max_or_nan_of_two(uint32_t a, uint32_t b) { return max_or_nan_bf16x2(a, b); }
 };
 struct Fp16 {
   using Element = uint16_t;
@@ -48,11 +38,7 @@ struct Fp16 {
     low = both.x;
     high = both.y;
   }
-  static __device__ uint32_t max_or_nan_of_two(uint32_t a, uint32_t b) {
-    uint32_t m;
-    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(m) : "r"(a), "r"(b));
-    return m;
-  }
+  static __device__ uint32_t max_or_nan_of_two(uint32_t a, uint32_t b) { return max_or_nan_fp16x2(a, b); }
 };
 
 // The raw elements of a group.

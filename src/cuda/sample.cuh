@@ -13,7 +13,7 @@
 #pragma once
 
 #include "cuda/finish.cuh"
-#include "cuda/programmatic.cuh"
+#include "cuda/ptx.cuh"
 #include "cuda/stream.cuh"
 #include "cuda/winners.cuh"
 

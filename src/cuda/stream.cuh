@@ -48,12 +48,7 @@ constexpr int32_t kFloorOfWarp = 8;
 __device__ inline bool wants_contenders(const RowState& state) { return (state.needs & kNeedTopP) != 0; }
 
 // The least of the bounds, ordered(), as they are now.
-__device__ inline int32_t least_bound() {
-  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(sample_shared().bounds));
-  int32_t a, b, c, d;
-  asm volatile("ld.volatile.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at));
-  return min(min(a, b), min(c, d));
-}
+__device__ inline int32_t least_bound() { return least_of_four_now(sample_shared().bounds); }
 
 // The tile at which the floor is raised, by what the threads have seen by then; of a list that need not hold its goal, if
 // more groups than this are marked by then.

@@ -24,19 +24,6 @@ struct TileBuffer {
   uint4 words[kThreads * 4];
 };
 
-// Copies 16 bytes to shared memory, offset bytes behind both addresses, without waiting for them.
-__device__ __forceinline__ void copy_async(uint32_t to, const uint4* from, int offset) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + static_cast<uint32_t>(offset)),
-               "l"(reinterpret_cast<const unsigned char*>(from) + offset)
-               : "memory");
-}
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Until at most kLeft of the thread's commits are under way.
-template <int kLeft>
-__device__ __forceinline__ void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
-}
-
 template <class Type>
 class Tiles {
  public:
@@ -116,7 +103,7 @@ class Tiles {
     const uint32_t lane = threadIdx.x % 32;
     const uint4* from =
         reinterpret_cast<const uint4*>(source_.row) + (begin + static_cast<int32_t>(warp)) * kWords + lane;
-    const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(buffer_.words + warp * kWords + lane));
+    const uint32_t to = shared_address(buffer_.words + warp * kWords + lane);
     if (begin + kTileStep<Type> <= source_.whole_end) {
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) {

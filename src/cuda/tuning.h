@@ -13,11 +13,12 @@ struct Tuning {
   int32_t blocks_per_sm;    // rows with noise or lists
   int32_t max_slices;       // rows with noise
   int32_t max_list_slices;  // rows with lists
+  int64_t cluster_rows;     // calls of up to so many rows take the cluster kernel
 };
 
 constexpr Tuning kTunings[] = {
-    {80, 2, 1, 32, 16},
-    {90, 2, 1, 32, 16},
+    {80, 2, 1, 32, 16, 0},
+    {90, 2, 1, 32, 16, 33},
 };
 
 constexpr Tuning tuning_of(int32_t capability) {

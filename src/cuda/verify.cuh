@@ -6,12 +6,12 @@
 
 #include "contract/convert.h"
 #include "cuda/chains.h"
-#include "cuda/programmatic.cuh"
+#include "cuda/ptx.cuh"
 
 namespace ts::cuda {
 
 // results: what the rows' kernels wrote, in full; entries behind each chain's end are overwritten.
-static __global__ void verify_kernel(const Chains chains, const RowPick* picks, const Outputs results) {
+__global__ void verify_kernel(const Chains chains, const RowPick* picks, const Outputs results) {
   wait_for_predecessor();
   const int32_t request = blockIdx.x * blockDim.x + threadIdx.x;
   if (request >= chains.n_requests) return;

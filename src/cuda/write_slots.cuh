@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cuda/owners.h"
-#include "cuda/programmatic.cuh"
+#include "cuda/ptx.cuh"
 
 namespace ts::cuda {
 
@@ -13,8 +13,8 @@ constexpr int32_t kThreadsPerSlot = sizeof(RequestState) / sizeof(uint4);
 
 // Writes `sequence` to *copied, a word of the host's memory: the copy that filled `states` and `slots` lies in front of
 // this kernel in the stream, so the host memory that it read is free once the kernel runs.
-static __global__ void write_slots_kernel(const int32_t* slots, const RequestState* states, int32_t n,
-                                          RequestState* pool, volatile uint64_t* copied, uint64_t sequence) {
+__global__ void write_slots_kernel(const int32_t* slots, const RequestState* states, int32_t n, RequestState* pool,
+                                   volatile uint64_t* copied, uint64_t sequence) {
   wait_for_predecessor();
   const int32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i == 0) {
@@ -27,7 +27,7 @@ static __global__ void write_slots_kernel(const int32_t* slots, const RequestSta
   reinterpret_cast<uint4*>(pool + slots[owner])[part] = reinterpret_cast<const uint4*>(states + owner)[part];
 }
 
-static __global__ void write_owners_kernel(const __grid_constant__ OwnersByValue owners, RequestState* pool) {
+__global__ void write_owners_kernel(const __grid_constant__ OwnersByValue owners, RequestState* pool) {
   wait_for_predecessor();
   const int32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   const int32_t owner = i / kThreadsPerSlot;

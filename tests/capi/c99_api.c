@@ -17,7 +17,7 @@ static ts_sampler* make_sampler(void) {
   config.device = TS_DEVICE_CPU;
   config.vocab_size = VOCAB;
   config.n_slots = 8;
-  config.flags = TS_CONFIG_PROGRAMMATIC_LAUNCH;
+  config.flags = TS_CONFIG_PROGRAMMATIC_LAUNCH | TS_CONFIG_CLUSTERS;
   config.max_graphs = -1;
   CHECK(ts_sampler_create(&config, &sampler) == TS_OK);
   CHECK(sampler != NULL);

@@ -36,11 +36,20 @@ bool fails(const char* function) {
 
 Stream& stream_of(cudaStream_t stream) { return *reinterpret_cast<Stream*>(stream); }
 
+void enqueue(cudaStream_t stream, const Work& work) {
+  if (stream == nullptr) {
+    runtime().execute(work);
+  } else {
+    stream_of(stream).queue.push_back(work);
+  }
+}
+
 Work work_of(const cudaKernelNodeParams& params) {
   Work work;
   work.what = "node";
   work.function = params.func;
-  work.grid = params.gridDim.x;
+  work.grid = params.gridDim;
+  work.block = params.blockDim;
   work.shared_bytes = params.sharedMemBytes;
   work.run = kernels().at(params.func)(params.kernelParams);
   return work;
@@ -56,7 +65,7 @@ Runtime& runtime() {
 void add_kernel(const void* function, Bind bind) { kernels()[function] = std::move(bind); }
 
 void Stream::run(size_t n) {
-  for (size_t i = 0; i < n; ++i) queue[i].run();
+  for (size_t i = 0; i < n; ++i) runtime().execute(queue[i]);
   queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(n));
 }
 
@@ -101,7 +110,8 @@ cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  *status = stream_of(stream).capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  *status =
+      stream != nullptr && stream_of(stream).capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
@@ -111,7 +121,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, cudaMemcpyKind
   Work work;
   work.what = "copy";
   work.run = [=] { std::memcpy(to, from, n); };
-  stream_of(stream).queue.push_back(work);
+  enqueue(stream, work);
   return cudaSuccess;
 }
 
@@ -120,16 +130,18 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
   Work work;
   work.what = "kernel";
   work.function = function;
-  work.grid = config->gridDim.x;
+  work.grid = config->gridDim;
+  work.block = config->blockDim;
   work.shared_bytes = static_cast<unsigned>(config->dynamicSmemBytes);
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = config->attrs[i];
     if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization) {
       work.programmatic = attribute.val.programmaticStreamSerializationAllowed != 0;
     }
+    if (attribute.id == cudaLaunchAttributeClusterDimension) work.cluster = attribute.val.clusterDim.x;
   }
   work.run = kernels().at(function)(arguments);
-  stream_of(config->stream).queue.push_back(work);
+  enqueue(config->stream, work);
   return cudaSuccess;
 }
 
@@ -149,6 +161,14 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, con
   if (fails("cudaGraphAddKernelNode")) return cudaErrorInvalidValue;
   *node = new CUgraphNode_st{work_of(*params)};
   graph->nodes.push_back(*node);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID id,
+                                            const cudaLaunchAttributeValue* value) {
+  if (fails("cudaGraphKernelNodeSetAttribute") || id != cudaLaunchAttributeClusterDimension) {
+    return cudaErrorInvalidValue;
+  }
+  node->work.cluster = value->clusterDim.x;
   return cudaSuccess;
 }
 // Nodes must come in a line; the second edge end says whether it may overlap.
@@ -187,7 +207,7 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   if (fails("cudaGraphLaunch")) return cudaErrorInvalidValue;
-  for (const auto& [node, work] : exec->nodes) stream_of(stream).queue.push_back(work);
+  for (const auto& [node, work] : exec->nodes) enqueue(stream, work);
   return cudaSuccess;
 }
 

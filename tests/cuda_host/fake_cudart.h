@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA runtime without a GPU, for tests of the host's side: streams are queues that a test runs when it likes,
-// kernels are host functions. Only what src/cuda/{device,launch_list,graph_cache,slot_staging}.cpp call.
+// A CUDA runtime without a GPU, for tests of the host's side and for the emulator (tests/emulator): streams are queues that
+// a test runs when it likes, the null stream runs at once, kernels are host functions. Only what the library and its tests
+// call.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,8 +19,9 @@ namespace ts::fake {
 struct Work {
   std::string what;  // "copy", "kernel" or "node"
   const void* function = nullptr;
-  unsigned grid = 0;
+  dim3 grid, block;
   unsigned shared_bytes = 0;
+  unsigned cluster = 1;  // blocks
   bool programmatic = false;
   std::function<void()> run;
 };
@@ -42,6 +44,7 @@ struct Runtime {
   int n_set_params = 0;
   int n_buffers = 0;
   std::string fail;  // name of a function; cleared when it has failed
+  std::function<void(const Work&)> execute = [](const Work& work) { work.run(); };
 };
 Runtime& runtime();
 

@@ -34,12 +34,14 @@ LaunchShape shape_of(unsigned blocks) {
 
 // Adds `value`, then 2 * 100 + offset.
 LaunchList two_kernels(int* out, int value, const int* offset, unsigned blocks = 1,
-                       ProgrammaticLaunch programmatic = {true, false}) {
+                       ProgrammaticLaunch programmatic = {true, false}, unsigned cluster = 1) {
   LaunchList list(programmatic);
   list.add("add", add_kernel_body, shape_of(blocks), out, value);
   Wide wide{};
   wide.values[19] = 100;
-  list.add("wide", wide_kernel_body, shape_of(blocks), wide, out, 2.0f, offset);
+  LaunchShape shape = shape_of(blocks);
+  shape.cluster_size = cluster;
+  list.add("wide", wide_kernel_body, shape, wide, out, 2.0f, offset);
   return list;
 }
 
@@ -60,11 +62,35 @@ TEST_CASE("a launch list copies its arguments and sets the attributes") {
     CHECK(stream.queue[0].what == "kernel");
     CHECK(stream.queue[0].programmatic == c.first);
     CHECK(stream.queue[1].programmatic == c.second);
-    CHECK(stream.queue[1].grid == 3);
+    CHECK(stream.queue[1].grid.x == 3);
     CHECK(stream.queue[1].shared_bytes == 1000);
+    CHECK(stream.queue[1].cluster == 1);
     stream.run();
     CHECK(out == 7 + 200 + 5);
   }
+}
+
+TEST_CASE("a cluster's size reaches the launch and the graph node, and is part of a graph's shape") {
+  fake::runtime() = {};
+  const int offset = 5;
+  int out = 0;
+  GraphCache cache(8);
+  fake::Stream stream;
+  enqueue(two_kernels(&out, 1, &offset, 8, {true, true}, 4), stream.handle());
+  cache.launch(two_kernels(&out, 1, &offset, 8, {true, true}, 4), stream.handle());
+  cache.launch(two_kernels(&out, 1, &offset, 8, {true, true}, 2), stream.handle());
+  cache.launch(two_kernels(&out, 1, &offset, 8, {true, true}, 4), stream.handle());
+  REQUIRE(stream.queue.size() == 8);
+  const unsigned sizes[] = {4, 4, 2, 4};
+  for (size_t i = 0; i < 4; ++i) {
+    INFO(i);
+    CHECK(stream.queue[2 * i].cluster == 1);
+    CHECK(stream.queue[2 * i + 1].cluster == sizes[i]);
+    CHECK(stream.queue[2 * i + 1].programmatic);
+  }
+  CHECK(fake::runtime().n_instantiated == 2);
+  stream.run();
+  CHECK(out == 4 * 206);
 }
 
 TEST_CASE("a launch list that is full, and a launch that fails, are errors") {
@@ -181,7 +207,7 @@ TEST_CASE("a graph that cannot be made, set or launched is an error, and nothing
     INFO(function);
     fake::runtime().fail = function;
     try {
-      cache.launch(two_kernels(&out, value, &offset), stream.handle());
+      cache.launch(two_kernels(&out, value, &offset, 2, {true, false}, 2), stream.handle());
       FAIL("no error");
     } catch (const Error& error) {
       CHECK(error.status() == TS_ERROR_CUDA);
@@ -191,13 +217,14 @@ TEST_CASE("a graph that cannot be made, set or launched is an error, and nothing
     CHECK(fake::runtime().n_live_graphs == static_cast<int>(cache.size()));
   };
   fails_at("cudaGraphAddKernelNode", 1);
+  fails_at("cudaGraphKernelNodeSetAttribute", 1);
   fails_at("cudaGraphInstantiate", 1);
   CHECK(cache.size() == 0);
-  cache.launch(two_kernels(&out, 1, &offset), stream.handle());
+  cache.launch(two_kernels(&out, 1, &offset, 2, {true, false}, 2), stream.handle());
   stream.run();
   fails_at("cudaGraphExecKernelNodeSetParams", 2);
   fails_at("cudaGraphLaunch", 3);
-  cache.launch(two_kernels(&out, 4, &offset), stream.handle());
+  cache.launch(two_kernels(&out, 4, &offset, 2, {true, false}, 2), stream.handle());
   stream.run();
   CHECK(out == 201 + 204);
 }

@@ -3,13 +3,26 @@
 #include "gpu/calls.h"
 
 namespace ts::gpu {
+
+std::string to_string(Asked asked) {
+  std::string all = "tokens";
+  const char* const names[] = {"tokens", "ranks", "n_kept", "logprobs", "flags", "index", "length", "bad rows"};
+  for (int output = 0; output < kNumOutputs; ++output) {
+    if ((asked >> output & 1u) != 0) all += std::string(" ") + names[output];
+  }
+  return all;
+}
+
 ts_status call(ts_sampler* sampler, const ts_rows& rows, const int32_t* candidates, int32_t* block, size_t n,
-               bool tokens_alone, ts_stream stream) {
-  float* logprobs = tokens_alone ? nullptr : reinterpret_cast<float*>(block + kLogprobs * n);
-  int32_t* ranks = tokens_alone ? nullptr : block + kRanks * n;
-  int32_t* kept = tokens_alone ? nullptr : block + kKept * n;
-  uint32_t* flags = tokens_alone ? nullptr : reinterpret_cast<uint32_t*>(block + kFlags * n);
-  uint32_t* bad_rows = tokens_alone ? nullptr : reinterpret_cast<uint32_t*>(block + kBadRows * n);
+               Asked asked, ts_stream stream) {
+  const auto array = [&](int output) {
+    return asks_for(asked, output) ? block + static_cast<size_t>(output) * n : nullptr;
+  };
+  auto* logprobs = reinterpret_cast<float*>(array(kLogprobs));
+  int32_t* ranks = array(kRanks);
+  int32_t* kept = array(kKept);
+  auto* flags = reinterpret_cast<uint32_t*>(array(kFlags));
+  auto* bad_rows = reinterpret_cast<uint32_t*>(array(kBadRows));
   if (candidates == nullptr) {
     ts_sample_out out{};
     out.struct_size = sizeof(out);

@@ -38,11 +38,11 @@ cudaGraphExec_t end_capture(cudaStream_t stream, ts_status status, const std::st
 
 std::string variant_of(int32_t call, int32_t index) { return ts_capture_variant_name(call, index); }
 
-Shape shape_of(int32_t call, bool tokens_alone) {
+Shape shape_of(int32_t call, Asked asked) {
   Shape shape;
   shape.verify = call == TS_CALL_VERIFY;
   shape.rows_per_request = shape.verify ? 4 : 1;
-  shape.tokens_alone = tokens_alone;
+  shape.asked = asked;
   return shape;
 }
 
@@ -66,7 +66,7 @@ void replay(Engine& engine, cudaGraphExec_t graph, cudaStream_t stream) {
 void replay_many(ts_sampler* sampler, Engine& engine, const Shape& shape, int32_t call, int32_t index, int kind,
                  cudaGraphExec_t graph, cudaStream_t stream, int replays) {
   const std::string variant = variant_of(call, index);
-  const std::string what = variant + ", step " + std::to_string(kind) + (shape.tokens_alone ? ", tokens alone" : "");
+  const std::string what = variant + ", step " + std::to_string(kind) + ", " + to_string(shape.asked);
   engine.new_requests(kind, stream);
   if (index > 0 || kind == 0) {
     expect(ts_sampler_step_variant(sampler, call) == variant, what + ": step_variant names the graph");
@@ -91,9 +91,9 @@ void replay_many(ts_sampler* sampler, Engine& engine, const Shape& shape, int32_
   }
 }
 
-void test_variant(int32_t call, int32_t index, bool tokens_alone, cudaStream_t stream, int replays) {
-  const Shape shape = shape_of(call, tokens_alone);
-  ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab);
+void test_variant(int32_t call, int32_t index, Asked asked, uint64_t flags, cudaStream_t stream, int replays) {
+  const Shape shape = shape_of(call, asked);
+  ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab, 0, 1024, 8, {0, flags});
   Engine engine(sampler, shape, 1 + static_cast<uint64_t>(index));
   cudaGraphExec_t graph = capture_variant(sampler, engine, shape, variant_of(call, index), stream);
   replay_many(sampler, engine, shape, call, index, index, graph, stream, replays);
@@ -108,7 +108,7 @@ void test_variant(int32_t call, int32_t index, bool tokens_alone, cudaStream_t s
 
 // A natural step, prepared before or inside the capture: its owners are known, so nothing is written.
 void test_natural_step(int32_t call, int kind, cudaStream_t stream) {
-  const Shape shape = shape_of(call, false);
+  const Shape shape = shape_of(call, kEverything);
   ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab);
   Engine engine(sampler, shape, 50);
   engine.new_requests(kind, stream);
@@ -129,7 +129,7 @@ void test_natural_step(int32_t call, int kind, cudaStream_t stream) {
 int first_call(int32_t call, int32_t index) {
   cudaStream_t stream;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  const Shape shape = shape_of(call, false);
+  const Shape shape = shape_of(call, kEverything);
   ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab);
   Engine engine(sampler, shape, 90);
   cudaGraphExec_t graph = capture_variant(sampler, engine, shape, variant_of(call, index), stream);
@@ -159,7 +159,8 @@ int run(const std::string& program, int replays, bool first_calls) {
   for (const int32_t call : {TS_CALL_SAMPLE, TS_CALL_VERIFY}) {
     expect(ts_capture_variant_count(call) == kNumSteps - 1, "the number of variants");
     for (int32_t index = 0; index < ts_capture_variant_count(call); ++index) {
-      for (const bool tokens_alone : {false, true}) test_variant(call, index, tokens_alone, stream, replays);
+      for (const Asked asked : kAsked) test_variant(call, index, asked, 0, stream, replays);
+      test_variant(call, index, kNothingElse, TS_CONFIG_CLUSTERS, stream, replays);
       test_natural_step(call, index, stream);
     }
   }

@@ -97,7 +97,7 @@ Case random_case(Random& random, int32_t vocab, int32_t n_requests) {
       c.mask.push_back(static_cast<int32_t>(pick(random, 3) == 0 ? 0xFFFFFFFFu : random()));
     }
   }
-  c.tokens_alone = pick(random, 2) == 0;
+  c.asked = random_asked(random);
   if (pick(random, 4) == 0) fill_candidates(random, c);
   return c;
 }
@@ -131,6 +131,11 @@ ts_request_params random_params(Random& random, int32_t vocab, int kind, bool mi
   return p;
 }
 
+Asked random_asked(Random& random) {
+  const int kind = pick(random, 4);
+  return kind < 3 ? kAsked[kind] : static_cast<Asked>(random()) & kEverything;
+}
+
 Case real_case(const std::vector<unsigned char>& rows, int32_t vocab, int64_t number) {
   Random random(0x9EA1000000 + static_cast<uint64_t>(number));
   Case c;
@@ -150,7 +155,7 @@ Case real_case(const std::vector<unsigned char>& rows, int32_t vocab, int64_t nu
     c.positions.push_back(pick(random, 100000));
     c.kinds.push_back("real");
   }
-  c.tokens_alone = number % 2 == 0;
+  c.asked = random_asked(random);
   if (number % 4 == 3) fill_candidates(random, c);
   return named(std::move(c), "real", 1, number);
 }

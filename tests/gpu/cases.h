@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tssample.h"
+#include "gpu/calls.h"
 
 namespace ts::gpu {
 
@@ -29,7 +29,7 @@ struct Case {
   std::vector<int64_t> positions;  // empty: absent
   std::vector<int32_t> mask;
   int32_t mask_words = 0;
-  bool tokens_alone = false;  // no other output is asked for
+  Asked asked = kEverything;
   std::vector<int32_t> candidates;
   std::vector<const char*> kinds;  // of each row
 
@@ -46,6 +46,8 @@ Case large_case(int64_t number);
 
 // One of the kinds of a request's parameters: 0 greedy, 1 plain, 2 top_k, 3 top_p, 4 both. min_p: a third has it too.
 ts_request_params random_params(Random& random, int32_t vocab, int kind, bool min_p);
+// Nothing but tokens, log-probabilities alone, everything, or anything.
+Asked random_asked(Random& random);
 uint16_t to_bf16(float v);
 
 inline int32_t pick(Random& random, int64_t n) { return static_cast<int32_t>(random() % static_cast<uint64_t>(n)); }

@@ -44,7 +44,7 @@ class Tally {
     by_["extra"]["strided"] += c.row_stride > c.vocab ? n : 0;
     by_["extra"]["shifted base"] += c.lead > 0 ? n : 0;
     by_["extra"]["without positions"] += c.positions.empty() ? n : 0;
-    by_["extra"]["tokens alone"] += c.tokens_alone ? n : 0;
+    by_["outputs"][to_string(c.asked)] += n;
     for (size_t i = 0; i < c.n_rows(); ++i) {
       ++by_["kind"][c.kinds[i]];
       const auto* row = reinterpret_cast<const char*>(c.logits.data() + c.lead + i * c.row_bytes());

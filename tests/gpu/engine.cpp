@@ -108,7 +108,7 @@ ts_status Engine::enqueue(cudaStream_t stream, bool other) {
   Arrays& a = other ? others_ : arrays_;
   const ts_rows rows = rows_of(a.logits.data(), a.slots.data(), a.positions.data());
   const auto* candidates = static_cast<const int32_t*>(shape_.verify ? a.candidates.data() : nullptr);
-  return call(cuda_, rows, candidates, static_cast<int32_t*>(a.block.data()), n_, shape_.tokens_alone, stream);
+  return call(cuda_, rows, candidates, static_cast<int32_t*>(a.block.data()), n_, shape_.asked, stream);
 }
 
 void Engine::advance(int64_t by, cudaStream_t stream) {
@@ -166,7 +166,7 @@ std::vector<int32_t> Engine::expected() {
   Results results(n_);
   const ts_rows rows = rows_of(logit_sets_[set_].data(), slots_.data(), positions_.data());
   const int32_t* candidates = shape_.verify ? candidates_.data() : nullptr;
-  check(call(cpu_, rows, candidates, results.words.data(), n_, shape_.tokens_alone, nullptr) == TS_OK, "the CPU");
+  check(call(cpu_, rows, candidates, results.words.data(), n_, shape_.asked, nullptr) == TS_OK, "the CPU");
   return results.words;
 }
 

@@ -16,7 +16,7 @@ struct Shape {
   int32_t rows_per_request = 1;
   int32_t vocab = 50257;
   bool verify = false;
-  bool tokens_alone = false;
+  Asked asked = kEverything;
 };
 
 constexpr int32_t kNumSteps = 6;

@@ -415,10 +415,12 @@ int main() {
     return 77;
   }
   for (const bool verify : {false, true}) {
-    for (const uint64_t flags : {uint64_t{0}, uint64_t{TS_CONFIG_PROGRAMMATIC_LAUNCH}}) check_captures(verify, flags);
+    for (const uint64_t flags : {uint64_t{0}, uint64_t{TS_CONFIG_PROGRAMMATIC_LAUNCH}, uint64_t{TS_CONFIG_CLUSTERS}})
+      check_captures(verify, flags);
   }
   for (const int32_t max_graphs : {0, -1, 1}) {
-    for (const uint64_t flags : {uint64_t{0}, uint64_t{TS_CONFIG_PROGRAMMATIC_LAUNCH}}) check_steps(max_graphs, flags);
+    for (const uint64_t flags : {uint64_t{0}, uint64_t{TS_CONFIG_PROGRAMMATIC_LAUNCH}, uint64_t{TS_CONFIG_CLUSTERS}})
+      check_steps(max_graphs, flags);
   }
   check_ahead();
   check_owners_in_capture();

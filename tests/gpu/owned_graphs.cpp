@@ -25,20 +25,20 @@ void call_and_compare(Engine& engine, cudaStream_t stream, bool other, const std
   expect(engine.results(stream, other) == engine.expected(), what + ": differs from the CPU backend");
 }
 
-Shape shape_of(int32_t n_requests, bool verify, bool tokens_alone) {
+Shape shape_of(int32_t n_requests, bool verify, Asked asked) {
   Shape shape;
   shape.n_requests = n_requests;
   shape.verify = verify;
   shape.rows_per_request = verify ? 4 : 1;
-  shape.tokens_alone = tokens_alone;
+  shape.asked = asked;
   return shape;
 }
 
-void test_replays(int32_t max_graphs, bool ahead, cudaStream_t stream, int replays) {
+void test_replays(int32_t max_graphs, uint64_t flags, bool ahead, cudaStream_t stream, int replays) {
   for (const bool verify : {false, true}) {
-    for (const bool tokens_alone : {false, true}) {
-      const Shape shape = shape_of(6, verify, tokens_alone);
-      ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab, 0, 1024, 8, {max_graphs, 0});
+    for (const Asked asked : kAsked) {
+      const Shape shape = shape_of(6, verify, asked);
+      ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab, 0, 1024, 8, {max_graphs, flags});
       Engine engine(sampler, shape, 31);
       const int32_t call = verify ? TS_CALL_VERIFY : TS_CALL_SAMPLE;
       for (int32_t i = 0; ahead && i < ts_capture_variant_count(call); ++i) {
@@ -70,7 +70,8 @@ void test_replays(int32_t max_graphs, bool ahead, cudaStream_t stream, int repla
 void test_eviction(cudaStream_t stream, int replays, bool memory) {
   ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, 50257, 0, 1024, 8, {2, 0});
   std::vector<Engine*> engines;
-  for (const int32_t n : {1, 2, 5, 9, 17}) engines.push_back(new Engine(sampler, shape_of(n, n % 2 == 0, false), 40));
+  for (const int32_t n : {1, 2, 5, 9, 17})
+    engines.push_back(new Engine(sampler, shape_of(n, n % 2 == 0, kEverything), 40));
   size_t early = 0, late = 0, all = 0;
   for (int i = 0; i < 5 * replays; ++i) {
     Engine& engine = *engines[static_cast<size_t>(i * i + i / 5) % engines.size()];
@@ -98,7 +99,7 @@ void test_eviction(cudaStream_t stream, int replays, bool memory) {
 // within it; and its own graph serves on afterwards.
 void test_inside_capture(cudaStream_t stream, int replays) {
   for (const bool verify : {false, true}) {
-    const Shape shape = shape_of(6, verify, false);
+    const Shape shape = shape_of(6, verify, kEverything);
     ts_sampler* sampler = make_sampler(TS_DEVICE_CUDA, shape.vocab);
     Engine engine(sampler, shape, 51);
     for (int kind = 0; kind < kNumSteps; ++kind) {
@@ -136,9 +137,10 @@ int main(int argc, char** argv) {
   const int replays = has_replays ? std::atoi(argv[2]) : 100;
   cudaStream_t stream;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  test_replays(0, false, stream, replays);
-  test_replays(0, true, stream, replays / 4);
-  test_replays(-1, false, stream, replays / 4);
+  test_replays(0, 0, false, stream, replays);
+  test_replays(0, 0, true, stream, replays / 4);
+  test_replays(0, TS_CONFIG_CLUSTERS, false, stream, replays / 4);
+  test_replays(-1, 0, false, stream, replays / 4);
   test_eviction(stream, replays, !has_replays);
   test_inside_capture(stream, replays / 4);
   std::printf("owned_graphs: calls=%ld mismatches=%ld\n", n_calls, n_mismatches);

@@ -55,13 +55,12 @@ ts_rows rows_of(const Case& c) {
 
 // Row `row` of `got` against row `wanted_row` of the expected, printing the first few differences. shift: what the
 // permutation added to row numbers.
-bool same_row(const Case& c, const Results& got, size_t row, const Results& wanted, size_t wanted_row,
-              bool tokens_alone, const std::string& how, long n_so_far) {
+bool same_row(const Case& c, const Results& got, size_t row, const Results& wanted, size_t wanted_row, Asked asked,
+              const std::string& how, long n_so_far) {
   const auto rows_per_request = static_cast<size_t>(c.rows_per_request);
   bool same = true;
   for (int output = 0; output < kNumOutputs; ++output) {
-    const bool asked = output == kTokens || output >= kAcceptIndex || !tokens_alone;
-    int32_t right = asked ? wanted.at(output, wanted_row) : kPoison;
+    int32_t right = asks_for(asked, output) ? wanted.at(output, wanted_row) : kPoison;
     if (output == kAcceptIndex && right >= 0) {  // a row number of the batch, so it moves with the request
       right += static_cast<int32_t>(row) - static_cast<int32_t>(wanted_row);
     }
@@ -91,8 +90,8 @@ bool same_count(const Case& c, const Results& got, size_t word, int32_t wanted, 
               wanted - kPoison);
   return false;
 }
-int32_t wanted_count(const Results& wanted, bool tokens_alone) {
-  return tokens_alone ? kPoison : wanted.at(kBadRows, 0);
+int32_t wanted_count(const Results& wanted, Asked asked) {
+  return asks_for(asked, kBadRows) ? wanted.at(kBadRows, 0) : kPoison;
 }
 
 }  // namespace
@@ -106,10 +105,11 @@ Expected run_cpu(ts_sampler* cpu, const Case& c) {
   rows.slots = slots.data();
   rows.positions = c.positions.empty() ? nullptr : c.positions.data();
   rows.allow_mask = c.mask.empty() ? nullptr : c.mask.data();
-  check(call(cpu, rows, nullptr, expected.sampled.words.data(), c.n_rows(), false, nullptr) == TS_OK, "sample, CPU");
+  check(call(cpu, rows, nullptr, expected.sampled.words.data(), c.n_rows(), kEverything, nullptr) == TS_OK,
+        "sample, CPU");
   if (!c.candidates.empty()) {
     int32_t* block = expected.verified.words.data();
-    check(call(cpu, rows, c.candidates.data(), block, c.n_rows(), false, nullptr) == TS_OK, "verify, CPU");
+    check(call(cpu, rows, c.candidates.data(), block, c.n_rows(), kEverything, nullptr) == TS_OK, "verify, CPU");
   }
   return expected;
 }
@@ -126,7 +126,8 @@ struct CudaRuns::Arrays {
 };
 
 CudaRuns::CudaRuns(int32_t vocab, int32_t invalid_token, bool exact_buffers, bool forced)
-    : natural_(make_sampler(TS_DEVICE_CUDA, vocab, invalid_token)) {
+    : natural_(make_sampler(TS_DEVICE_CUDA, vocab, invalid_token)),
+      clusters_(make_sampler(TS_DEVICE_CUDA, vocab, invalid_token, 1024, 8, {0, TS_CONFIG_CLUSTERS})) {
   for (const char* route : kRoutes) {
     if (!forced) break;
     setenv("TSSAMPLE_FORCE_ROUTE", route, 1);
@@ -139,10 +140,11 @@ CudaRuns::CudaRuns(int32_t vocab, int32_t invalid_token, bool exact_buffers, boo
 
 CudaRuns::~CudaRuns() {
   ts_sampler_destroy(natural_);
+  ts_sampler_destroy(clusters_);
   for (const Forced& forced : forced_) ts_sampler_destroy(forced.sampler);
 }
 
-Results CudaRuns::run(ts_sampler* sampler, const Case& c, const Arrays& arrays, bool tokens_alone, bool verify) {
+Results CudaRuns::run(ts_sampler* sampler, const Case& c, const Arrays& arrays, Asked asked, bool verify) {
   Results results(c.n_rows());
   const size_t n_bytes = results.words.size() * 4;
   auto* block = static_cast<int32_t*>(buffers_[0]->put(results.words.data(), n_bytes));
@@ -154,7 +156,7 @@ Results CudaRuns::run(ts_sampler* sampler, const Case& c, const Arrays& arrays, 
   rows.positions_type = arrays.positions_type;
   rows.allow_mask = arrays.mask;
   const int32_t* candidates = verify ? arrays.candidates : nullptr;
-  check(call(sampler, rows, candidates, block, c.n_rows(), tokens_alone, nullptr) == TS_OK, "the call");
+  check(call(sampler, rows, candidates, block, c.n_rows(), asked, nullptr) == TS_OK, "the call");
   check(cudaMemcpy(results.words.data(), block, n_bytes, cudaMemcpyDeviceToHost), "the run");
   return results;
 }
@@ -170,27 +172,35 @@ void CudaRuns::compare(const Case& c, const Expected& expected, Counts& counts) 
   arrays.positions = c.positions.empty() ? nullptr : put(3, c.positions);
   arrays.mask = c.mask.empty() ? nullptr : static_cast<const int32_t*>(put(4, c.mask));
   arrays.candidates = c.candidates.empty() ? nullptr : static_cast<const int32_t*>(put(5, c.candidates));
-  const Results sampled = run(natural_, c, arrays, c.tokens_alone, false);
+  const Results sampled = run(natural_, c, arrays, c.asked, false);
   for (size_t i = 0; i < c.n_rows(); ++i) {
-    counts.mismatches += !same_row(c, sampled, i, expected.sampled, i, c.tokens_alone, "sample", counts.mismatches);
+    counts.mismatches += !same_row(c, sampled, i, expected.sampled, i, c.asked, "sample", counts.mismatches);
   }
-  counts.mismatches += !same_count(c, sampled, 0, wanted_count(expected.sampled, c.tokens_alone), "sample");
+  counts.mismatches += !same_count(c, sampled, 0, wanted_count(expected.sampled, c.asked), "sample");
   counts.rows += static_cast<long>(c.n_rows());
   if (arrays.candidates != nullptr) {
-    const Results verified = run(natural_, c, arrays, c.tokens_alone, true);
+    const Results verified = run(natural_, c, arrays, c.asked, true);
     for (size_t i = 0; i < c.n_rows(); ++i) {
-      counts.mismatches += !same_row(c, verified, i, expected.verified, i, c.tokens_alone, "verify", counts.mismatches);
+      counts.mismatches += !same_row(c, verified, i, expected.verified, i, c.asked, "verify", counts.mismatches);
     }
-    counts.mismatches += !same_count(c, verified, 0, wanted_count(expected.verified, c.tokens_alone), "verify");
+    counts.mismatches += !same_count(c, verified, 0, wanted_count(expected.verified, c.asked), "verify");
     counts.verified += static_cast<long>(c.n_rows());
   }
-  compare_alone(c, expected, arrays, counts);
+  compare_alone(natural_, c, expected, arrays, counts);
+  check(prepare(clusters_, c, ids_of(c, c.first_id), slots, c.params) == TS_OK, "prepare_step with clusters");
+  const Results clustered = run(clusters_, c, arrays, c.asked, false);
+  for (size_t i = 0; i < c.n_rows(); ++i) {
+    counts.mismatches += !same_row(c, clustered, i, expected.sampled, i, c.asked, "clusters", counts.mismatches);
+  }
+  counts.rows += static_cast<long>(c.n_rows());
+  compare_alone(clusters_, c, expected, arrays, counts);
   compare_permuted(c, expected, arrays, counts);
   compare_forced(c, expected, arrays, counts);
 }
 
 // Every row in a call and a step of its own. The slots are known by now, so these steps write nothing.
-void CudaRuns::compare_alone(const Case& c, const Expected& expected, const Arrays& arrays, Counts& counts) {
+void CudaRuns::compare_alone(ts_sampler* sampler, const Case& c, const Expected& expected, const Arrays& arrays,
+                             Counts& counts) {
   const auto rows_per_request = static_cast<size_t>(c.rows_per_request);
   const std::vector<int64_t> slots = slots_of(c, 7, 1021);
   std::vector<int64_t> row_slots, row_positions;
@@ -216,17 +226,17 @@ void CudaRuns::compare_alone(const Case& c, const Expected& expected, const Arra
     step.slots_type = TS_INT64;
     step.request_ids = &id;
     step.slots = &row_slots[i];
-    check(ts_sampler_prepare_step(natural_, &step, nullptr) == TS_OK, "prepare_step of a row alone");
+    check(ts_sampler_prepare_step(sampler, &step, nullptr) == TS_OK, "prepare_step of a row alone");
     rows.logits = arrays.logits + i * c.row_bytes();
     rows.slots = device_slots + i;
     rows.positions = device_positions + i;
     rows.allow_mask = arrays.mask == nullptr ? nullptr : arrays.mask + i * static_cast<size_t>(c.mask_words);
-    check(call(natural_, rows, nullptr, block + i, c.n_rows(), c.tokens_alone, nullptr) == TS_OK, "a row alone");
+    check(call(sampler, rows, nullptr, block + i, c.n_rows(), c.asked, nullptr) == TS_OK, "a row alone");
   }
   check(cudaMemcpy(results.words.data(), block, n_bytes, cudaMemcpyDeviceToHost), "the rows alone");
   for (size_t i = 0; i < c.n_rows(); ++i) {
-    counts.mismatches += !same_row(c, results, i, expected.sampled, i, c.tokens_alone, "alone", counts.mismatches);
-    const bool counted = !c.tokens_alone && expected.sampled.at(kFlags, i) != 0;
+    counts.mismatches += !same_row(c, results, i, expected.sampled, i, c.asked, "alone", counts.mismatches);
+    const bool counted = asks_for(c.asked, kBadRows) && expected.sampled.at(kFlags, i) != 0;
     counts.mismatches += !same_count(c, results, i, kPoison + (counted ? 1 : 0), "alone");
   }
   counts.alone += static_cast<long>(c.n_rows());
@@ -280,13 +290,14 @@ void CudaRuns::compare_permuted(const Case& c, const Expected& expected, const A
   check(prepare(natural_, c, ids_of(c, c.first_id + 8192), slots, params) == TS_OK, "prepare_step, permuted");
   for (const bool verify : {false, true}) {
     if (verify && c.candidates.empty()) continue;
-    const Results got = run(natural_, c, permuted, !c.tokens_alone, verify);
+    const Results got = run(natural_, c, permuted, kEverything & ~c.asked, verify);
     for (size_t i = 0; i < c.n_rows(); ++i) {
       const size_t source = from[i / rows_per_request] * rows_per_request + i % rows_per_request;
-      counts.mismatches += !same_row(c, got, i, verify ? expected.verified : expected.sampled, source, !c.tokens_alone,
-                                     verify ? "permuted verify" : "permuted", counts.mismatches);
+      counts.mismatches +=
+          !same_row(c, got, i, verify ? expected.verified : expected.sampled, source, kEverything & ~c.asked,
+                    verify ? "permuted verify" : "permuted", counts.mismatches);
     }
-    const int32_t count = wanted_count(verify ? expected.verified : expected.sampled, !c.tokens_alone);
+    const int32_t count = wanted_count(verify ? expected.verified : expected.sampled, kEverything & ~c.asked);
     counts.mismatches += !same_count(c, got, 0, count, "permuted");
   }
   counts.permuted += static_cast<long>(c.n_rows());
@@ -295,21 +306,21 @@ void CudaRuns::compare_permuted(const Case& c, const Expected& expected, const A
 // Every route that takes the step. The natural one and "mixed+min_p" must.
 void CudaRuns::compare_forced(const Case& c, const Expected& expected, const Arrays& arrays, Counts& counts) {
   const std::vector<int64_t> slots = slots_of(c, 7, 1021);
-  bool tokens_alone = c.tokens_alone;
+  Asked asked = c.asked;
   for (const Forced& forced : forced_) {
     const ts_status status = prepare(forced.sampler, c, ids_of(c, c.first_id), slots, c.params);
     const bool must = forced.route == route_ || forced.route == "mixed+min_p";
     check(status == TS_OK || (status == TS_ERROR_UNSUPPORTED && !must), "prepare_step on a forced route");
     if (status != TS_OK) continue;
     check(ts_sampler_step_route(forced.sampler) == forced.route, "the forced route is taken");
-    tokens_alone = !tokens_alone;
+    asked = kEverything & ~asked;
     const bool verify = !c.candidates.empty();
-    const Results got = run(forced.sampler, c, arrays, tokens_alone, verify);
+    const Results got = run(forced.sampler, c, arrays, asked, verify);
     for (size_t i = 0; i < c.n_rows(); ++i) {
-      counts.mismatches += !same_row(c, got, i, verify ? expected.verified : expected.sampled, i, tokens_alone,
+      counts.mismatches += !same_row(c, got, i, verify ? expected.verified : expected.sampled, i, asked,
                                      "forced " + forced.route, counts.mismatches);
     }
-    const int32_t count = wanted_count(verify ? expected.verified : expected.sampled, tokens_alone);
+    const int32_t count = wanted_count(verify ? expected.verified : expected.sampled, asked);
     counts.mismatches += !same_count(c, got, 0, count, "forced " + forced.route);
     counts.forced += static_cast<long>(c.n_rows());
   }

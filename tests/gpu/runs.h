@@ -23,7 +23,8 @@ struct Counts {
   long rows = 0, verified = 0, alone = 0, permuted = 0, forced = 0, mismatches = 0;
 };
 
-// The CUDA side: one sampler that takes the natural route and one for each forced route, made once.
+// The CUDA side: one sampler that takes the natural route, one that may use clusters too, and one for each forced route, made
+// once.
 class CudaRuns {
  public:
   CudaRuns(int32_t vocab, int32_t invalid_token, bool exact_buffers, bool forced);
@@ -34,12 +35,14 @@ class CudaRuns {
 
  private:
   struct Arrays;
-  Results run(ts_sampler* sampler, const Case& c, const Arrays& arrays, bool tokens_alone, bool verify);
-  void compare_alone(const Case& c, const Expected& expected, const Arrays& arrays, Counts& counts);
+  Results run(ts_sampler* sampler, const Case& c, const Arrays& arrays, Asked asked, bool verify);
+  void compare_alone(ts_sampler* sampler, const Case& c, const Expected& expected, const Arrays& arrays,
+                     Counts& counts);
   void compare_permuted(const Case& c, const Expected& expected, const Arrays& arrays, Counts& counts);
   void compare_forced(const Case& c, const Expected& expected, const Arrays& arrays, Counts& counts);
 
   ts_sampler* natural_;
+  ts_sampler* clusters_;
   struct Forced {
     std::string route;
     ts_sampler* sampler;

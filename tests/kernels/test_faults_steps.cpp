@@ -36,7 +36,7 @@ TEST_CASE("C10 create: every wrong field is named and gives no sampler") {
       {"max_rows_per_request", kInvalid, [](ts_config& c) { c.max_rows_per_request = -2; }},
       {"invalid_token", kInvalid, [](ts_config& c) { c.invalid_token = Calls::kVocab; }},
       {"invalid_token", kInvalid, [](ts_config& c) { c.invalid_token = -1; }},
-      {"flags", kInvalid, [](ts_config& c) { c.flags = 2; }},
+      {"flags", kInvalid, [](ts_config& c) { c.flags = 4; }},
       {"flags", kInvalid, [](ts_config& c) { c.flags = uint64_t{1} << 32; }},
       {"max_graphs", kInvalid, [](ts_config& c) { c.max_graphs = -2; }},
       {"max_graphs", kInvalid, [](ts_config& c) { c.max_graphs = 4097; }},
