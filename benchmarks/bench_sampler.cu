@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times sample and verify on a GPU as CUDA-graph replays over inputs that rotate through more than the L2 cache, beside
-// `read` (read_kernel.cuh). Prints a table and writes JSON.
-// Usage: bench_sampler [--real FILE.bf16] [--json OUT] [--rows 1,32,512] [--types bf16,fp32] [--data
-// real,synthetic,flat]
-//                      [--ops plain,top_p] [--commit NAME]
+// `read` (read_kernel.cuh) and an earlier run. Prints a table and writes JSON; table.py makes RESULTS.md's tables of it.
+// Usage: bench_sampler [--real FILE.bf16] [--json OUT] [--earlier JSON] [--rows 1,32,512] [--types bf16,fp32,fp16]
+//                      [--data real,synthetic,flat] [--ops plain,top_p] [--flags TS_CONFIG_BITS] [--commit NAME]
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -62,6 +63,11 @@ ts_request_params top_k_top_p(int32_t) {
   p.top_p = 0.9f;
   return p;
 }
+ts_request_params top_k100_top_p(int32_t) {
+  ts_request_params p = top_k_top_p(0);
+  p.top_k = 100;
+  return p;
+}
 ts_request_params top_p(int32_t) {
   ts_request_params p = base();
   p.top_p = 0.9f;
@@ -81,10 +87,16 @@ ts_request_params mixed(int32_t r) {
   }
 }
 
-constexpr Op kOps[] = {{"greedy", false, 1, greedy}, {"plain", false, 1, plain},
-                       {"top_k", false, 1, top_k},   {"top_k_top_p", false, 1, top_k_top_p},
-                       {"top_p", false, 1, top_p},   {"min_p", false, 1, min_p},
-                       {"mixed", false, 1, mixed},   {"plain+logprob", true, 1, plain},
+constexpr Op kOps[] = {{"greedy", false, 1, greedy},
+                       {"plain", false, 1, plain},
+                       {"top_k", false, 1, top_k},
+                       {"top_k_top_p", false, 1, top_k_top_p},
+                       {"top_k100_top_p", false, 1, top_k100_top_p},
+                       {"top_p", false, 1, top_p},
+                       {"min_p", false, 1, min_p},
+                       {"mixed", false, 1, mixed},
+                       {"plain+logprob", true, 1, plain},
+                       {"top_p+logprob", true, 1, top_p},
                        {"verify4", false, 4, plain}};
 
 struct Times {
@@ -121,6 +133,42 @@ Times time_graph(cudaStream_t stream, int n_calls, const Enqueue& enqueue) {
   return {us[us.size() / 2], us[us.size() / 20], us[us.size() - 1 - us.size() / 20]};
 }
 
+uint16_t to_fp16(uint16_t bf16) {
+  const uint32_t word = static_cast<uint32_t>(bf16) << 16;
+  float value;
+  std::memcpy(&value, &word, 4);
+  return __half_as_ushort(__float2half(value));
+}
+
+// The cells of an earlier run's JSON.
+class Earlier {
+ public:
+  explicit Earlier(const std::string& file) {
+    if (file.empty()) return;
+    std::ifstream in(file);
+    const nlohmann::json report = nlohmann::json::parse(in, nullptr, false);
+    if (report.is_discarded()) {
+      std::fprintf(stderr, "--earlier %s: not an earlier run's JSON\n", file.c_str());
+      std::exit(1);
+    }
+    for (const auto& row : report["rows"]) us_[name(row["data"], row["type"], row["rows"], row["op"])] = row["us"];
+  }
+  // "", or what the cell took.
+  std::string operator()(const std::string& data, const std::string& type, int n_rows, const std::string& op) const {
+    const auto found = us_.find(name(data, type, n_rows, op));
+    if (found == us_.end()) return "";
+    char text[32];
+    std::snprintf(text, sizeof(text), "  was %.2f", found->second);
+    return text;
+  }
+
+ private:
+  static std::string name(const std::string& data, const std::string& type, int n_rows, const std::string& op) {
+    return data + " " + type + " " + std::to_string(n_rows) + " " + op;
+  }
+  std::map<std::string, double> us_;
+};
+
 std::vector<uint16_t> make_rows(const std::string& data, const std::string& real_file) {
   std::vector<uint16_t> rows;
   if (data == "real") {
@@ -150,8 +198,9 @@ std::vector<uint16_t> make_rows(const std::string& data, const std::string& real
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string real, json_file, commit = "unknown";
-  std::string want_rows = "1,8,32,128,512", want_types = "bf16,fp32", want_data = "real,synthetic,flat", want_ops;
+  std::string real, json_file, earlier_file, commit = "unknown";
+  uint64_t flags = 0;
+  std::string want_rows = "1,8,32,128,256,512", want_types = "bf16,fp32", want_data = "real,synthetic,flat", want_ops;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i];
     if (option == "--real") real = argv[i + 1];
@@ -161,6 +210,8 @@ int main(int argc, char** argv) {
     if (option == "--data") want_data = argv[i + 1];
     if (option == "--ops") want_ops = argv[i + 1];
     if (option == "--commit") commit = argv[i + 1];
+    if (option == "--earlier") earlier_file = argv[i + 1];
+    if (option == "--flags") flags = std::strtoull(argv[i + 1], nullptr, 0);
   }
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, 0), "properties");
@@ -169,12 +220,15 @@ int main(int argc, char** argv) {
   nlohmann::json report;
   report["machine"] = properties.name;
   report["commit"] = commit;
+  report["flags"] = flags;
+  const Earlier earlier(earlier_file);
   std::printf("# %s, commit %s, us a call: median (p5 p95), x = ratio to read\n", properties.name, commit.c_str());
 
   ts_config config{};
   config.struct_size = sizeof(config);
   config.device = TS_DEVICE_CUDA;
   config.vocab_size = kVocab;
+  config.flags = flags;
   ts_sampler* sampler = nullptr;
   check(ts_sampler_create(&config, &sampler), "create");
   uint64_t next_id = 1;
@@ -192,9 +246,9 @@ int main(int argc, char** argv) {
   for (const std::string data : {"real", "synthetic", "flat"}) {
     if (!contains(want_data, data)) continue;
     const std::vector<uint16_t> source = make_rows(data, real);
-    for (const std::string type : {"bf16", "fp32"}) {
+    for (const std::string type : {"bf16", "fp32", "fp16"}) {
       if (!contains(want_types, type)) continue;
-      const size_t element = type == "bf16" ? 2 : 4;
+      const size_t element = type == "fp32" ? 4 : 2;
       for (const int n_rows : {1, 8, 32, 128, 256, 512}) {
         if (!contains(want_rows, std::to_string(n_rows))) continue;
         const size_t bytes = static_cast<size_t>(n_rows) * kVocab * element;
@@ -206,7 +260,10 @@ int main(int argc, char** argv) {
         for (int b = 0; b < n_buffers; ++b) {
           for (size_t r = 0; r < static_cast<size_t>(n_rows); ++r) {
             const size_t from = (static_cast<size_t>(b) * 31 + r) * kVocab % source.size();
-            if (type == "bf16") {
+            if (type == "fp16") {
+              uint16_t* to = reinterpret_cast<uint16_t*>(host.data()) + r * kVocab;
+              for (size_t i = 0; i < kVocab; ++i) to[i] = to_fp16(source[from + i]);
+            } else if (type == "bf16") {
               std::memcpy(host.data() + r * kVocab * 2, source.data() + from, kVocab * 2);
             } else {
               uint32_t* to = reinterpret_cast<uint32_t*>(host.data()) + r * kVocab;
@@ -220,7 +277,7 @@ int main(int argc, char** argv) {
         int32_t slices = 1;
         while (slices < 64 && n_rows * slices < properties.multiProcessorCount * 6) slices *= 2;
         const Times read = time_graph(stream, n_calls, [&](int i) {
-          if (type == "bf16") {
+          if (element == 2) {  // fp16 too: what the maximum is does not matter here
             ts::bench::read_kernel<true><<<n_rows * slices, 256, 0, stream>>>(logits(i), kVocab * 2, slices, read_out);
           } else {
             ts::bench::read_kernel<false><<<n_rows * slices, 256, 0, stream>>>(logits(i), kVocab * 4, slices, read_out);
@@ -253,7 +310,7 @@ int main(int argc, char** argv) {
             rows.struct_size = sizeof(rows);
             rows.n_requests = n_requests;
             rows.logits = logits(i);
-            rows.logits_type = type == "bf16" ? TS_BF16 : TS_FP32;
+            rows.logits_type = type == "bf16" ? TS_BF16 : type == "fp16" ? TS_FP16 : TS_FP32;
             rows.slots = slots;
             rows.positions = positions;
             const auto begin = std::chrono::steady_clock::now();
@@ -277,8 +334,10 @@ int main(int argc, char** argv) {
             host_us = std::min(
                 host_us, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
           });
-          std::printf("%-9s %s rows %3d  %-14s %8.2f (%.2f %.2f)  x%.2f  host %.1f\n", data.c_str(), type.c_str(),
-                      n_rows, op.name, times.median, times.p5, times.p95, times.median / read.median, host_us);
+          std::printf("%-9s %s rows %3d  %-14s %8.2f (%.2f %.2f)  %.0f GB/s  x%.2f  host %.1f%s\n", data.c_str(),
+                      type.c_str(), n_rows, op.name, times.median, times.p5, times.p95,
+                      static_cast<double>(bytes) / times.median * 1e-3, times.median / read.median, host_us,
+                      earlier(data, type, n_rows, op.name).c_str());
           report["rows"].push_back({{"data", data},
                                     {"type", type},
                                     {"rows", n_rows},

@@ -45,6 +45,21 @@ in_build() {
   "$program" "$@"
 }
 
+# The kernels on the host, in two programs at once. Without the tests that take minutes there and run elsewhere.
+emulated() {
+  in_build dev emulator/emulated_compare --rows 2000 --large 0 --huge 0 --settings 6 --threads 1 \
+    --real tests/data/lm_rows_8x128256.bf16 >build/emulated_compare.log 2>&1 &
+  compare=$!
+  TS_TEST_DEVICE=cuda in_build dev emulator/emulated_kernel_tests \
+    "~B12*" "~B1 *" "~B3 *" "~E4*" "~verified chains*" "~generated rows*" "~large generated*" "~batches of many*" \
+    "~real rows*" "~every step takes*"
+  tests=$?
+  wait $compare
+  compare=$?
+  cat build/emulated_compare.log
+  [ $tests = 0 ] && [ $compare = 0 ]
+}
+
 check_format() {
   # Why the count: where git refuses the folder there are no files, and none are always formatted.
   [ "$(git ls-files '*.h' '*.cpp' | wc -l)" -gt 50 ] &&

@@ -7,7 +7,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/parts.sh
 
-sh .ci/install.sh g++ cmake make python3 python3-numpy catch2 nlohmann-json3-dev binutils pkg-config || exit 1
+sh .ci/install.sh g++ cmake make python3 python3-numpy catch2 nlohmann-json3-dev libboost-context-dev binutils pkg-config || exit 1
 sh .ci/check_cmake.sh || exit 1
 # Newer systems lack this version, and another one formats differently.
 sh .ci/install.sh clang-format-14 >/dev/null 2>&1
@@ -26,6 +26,11 @@ if [ -f build/dev/tests/cuda_host_tests ]; then
   part cuda-host  in_build dev cuda_host_tests
 else
   echo "cuda-host: skipped, no CUDA headers"
+fi
+if [ -f build/dev/tests/emulator/emulated_compare ]; then
+  part emulated   emulated
+else
+  echo "emulated: skipped, no CUDA headers or no Boost.Context"
 fi
 part c99          in_build dev c99_api
 part c99-memory   in_build dev c99_memory

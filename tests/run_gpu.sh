@@ -82,6 +82,7 @@ on_gpu() {
 on_gpu hot-path unit_tests "*allocate nothing"
 part capture 300 "$prebuilt/capture_test"
 part stream 300 "$prebuilt/stream_test"
+part few-sms 300 "$prebuilt/stream_test" --few-sms
 part torch 300 python3 "$prebuilt/test_torch_capture.py"
 part owned-graphs 300 "$prebuilt/owned_graphs"
 part launches 300 "$prebuilt/launches"
