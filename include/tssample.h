@@ -29,8 +29,9 @@
  *                 enqueued before it stays, and outputs are undefined.) No call aborts, exits, prints or throws.
  *   Stream        Work is ordered on the `stream` argument (a cudaStream_t; NULL is the default stream).
  *                 The CPU backend ignores it and has finished when the call returns. Calls on one sampler share
- *                 its scratch memory: those on different streams are for the caller to order. No call waits for
- *                 the device. Every call may be made inside a stream capture, the first of a process included.
+ *                 its scratch memory: those on different streams are for the caller to order. No call but
+ *                 ts_sampler_create and ts_sampler_destroy waits for the device; all others may be made inside a
+ *                 stream capture, the first of a process included.
  *   Thread        Different samplers are independent. One sampler: one call at a time, from any thread.
  *                 Functions without a sampler argument may be called from any thread at any time.
  *   Memory        Nothing is allocated after ts_sampler_create, but the sampler's own CUDA graphs (section 6;
