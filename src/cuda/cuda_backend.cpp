@@ -33,7 +33,7 @@ class CudaBackend final : public Backend {
         graphs_(config.max_graphs) {
     load_kernels();
     if ((config.flags & TS_CONFIG_CLUSTERS) != 0) {
-      cluster_ = load_cluster_kernels(config.device_ordinal, capability, n_sm);
+      cluster_ = load_cluster_kernels(config.device_ordinal, tuning_.cluster, n_sm);
     }
     warm_up();
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -126,7 +126,7 @@ class CudaBackend final : public Backend {
   int32_t slices_for(int64_t n_rows, int32_t vocab, Ways ways) const {
     const int64_t per_sm = ways == Ways::kGreedy ? tuning_.greedy_blocks_per_sm : tuning_.blocks_per_sm;
     const bool lists = ways != Ways::kGreedy && ways != Ways::kNoise;
-    const int64_t most = std::min({n_sm_ * per_sm / n_rows, (static_cast<int64_t>(vocab) + 2047) / 2048,
+    const int64_t most = std::min({n_sm_ * per_sm / n_rows, (int64_t{vocab} - 1) / tuning_.min_slice_ids + 1,
                                    int64_t{lists ? tuning_.max_list_slices : tuning_.max_slices}});
     int32_t n = 1;
     while (n * 2 <= most) n *= 2;
@@ -182,7 +182,7 @@ class CudaBackend final : public Backend {
     call.open_rows = open_rows_.as<OpenRows>();
     call.exact_cut = out.n_kept != nullptr ? 1 : 0;
     // Why not where the cut itself is wanted: the cluster kernel finds the token without it.
-    const bool clusters = ways == Ways::kBoth && call.exact_cut == 0 && n_rows <= tuning_.cluster_rows;
+    const bool clusters = ways == Ways::kBoth && call.exact_cut == 0;
     const int32_t cluster_size = clusters ? cluster_size_for(cluster_, rows.logits_type, rows.vocab, n_rows) : 0;
     if (cluster_size > 0) {
       launch_cluster(list, cluster_, rows.logits_type, call, n_rows, cluster_size, picks_.as<RowPick>(), out);
@@ -191,9 +191,10 @@ class CudaBackend final : public Backend {
                     lists_.as<uint64_t>(), out);
     }
     if (cluster_size == 0 && (call.features & (kNeedTopK | kNeedTopP | kNeedMinP)) != 0) {
-      launch_exact(list, rows.logits_type, call,
-                   static_cast<int32_t>(std::min<int64_t>(n_rows * kMaxParts, int64_t{n_sm_} * 2)),
-                   picks_.as<RowPick>(), lists_.as<float>(), out);
+      launch_exact(
+          list, rows.logits_type, call,
+          static_cast<int32_t>(std::min<int64_t>(n_rows * kMaxParts, int64_t{n_sm_} * tuning_.exact_blocks_per_sm)),
+          picks_.as<RowPick>(), lists_.as<float>(), out);
     }
     if (out.logprobs != nullptr || out.ranks != nullptr || out.n_kept != nullptr) {
       launch_report(list, rows.logits_type, call, n_rows, picks_.as<RowPick>(), totals_.as<RowTotals>(), out);

@@ -5,6 +5,7 @@
 #include "cuda/call.h"
 #include "cuda/device.h"
 #include "cuda/launch_list.h"
+#include "cuda/tuning.h"
 
 namespace ts::cuda {
 
@@ -27,6 +28,7 @@ struct ClusterLimits {
   int32_t max_size;  // 0: none
   int32_t n_sm;
   size_t shared_bytes;  // of a block
+  ClusterTuning tuning;
 };
 // Blocks to a row with which the cluster kernel can sample so many rows; 0: it cannot.
 int32_t cluster_size_for(const ClusterLimits& limits, int32_t logits_type, int32_t vocab, int64_t n_rows);
@@ -48,6 +50,6 @@ void enqueue_owners(const OwnersByValue& owners, RequestState* pool, bool progra
 // Loads every kernel onto the current device and sets its attributes, so that no later launch has to.
 void load_kernels();
 // The same for the cluster kernel, if the device has clusters.
-ClusterLimits load_cluster_kernels(int32_t device, int32_t capability, int32_t n_sm);
+ClusterLimits load_cluster_kernels(int32_t device, const ClusterTuning& tuning, int32_t n_sm);
 
 }  // namespace ts::cuda

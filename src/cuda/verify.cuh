@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judging drafted chains against the tokens that their rows sampled: contract section 5. One thread a request.
-// Bytes: a few words a row. Order: rows of a request in sequence.
+// Bytes: a few words a row. Floor: a launch, 0.6 us in a graph. Order: rows of a request in sequence.
 // Measured (H200, 128 requests of 4 rows, commit c2e461a): verify 53.6 us where sampling the same rows takes 52.5.
 #pragma once
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing new owners' states into the pool: from the staging buffer in device memory, or out of the kernel's own
 // parameters. 16 bytes a thread, 8 threads a slot. Bytes: 132 read and 128 written a slot.
+// Floor: a launch, and a copy of the same bytes in front of it. Measured (H200, commit bf4c8d6): prepare_step of 256 new
+// requests takes 35 us of host time, of 1 request 6 to 8.
 #pragma once
 
 #include "cuda/owners.h"
