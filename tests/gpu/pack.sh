@@ -29,7 +29,8 @@ for program in bench_sampler bench_host; do
   [ -f "$build/$program" ] && cp "$build/$program" "$to/"
 done
 cp "$root"/capi/python/*.py "$to/python/"
-cp "$root/tests/gpu/test_torch_capture.py" "$root/tests/run_gpu.sh" "$root/tests/run_sanitizers.sh" "$to/"
+cp "$root/tests/gpu/test_torch_capture.py" "$root/tests/run_gpu.sh" "$root/tests/run_sanitizers.sh" \
+  "$root/benchmarks/table.py" "$to/"
 cp "$root/tests/data/contract_vectors.json" "$root/tests/data/lm_rows_8x128256.bf16" "$to/data/"
 cp "$real" "$to/data/real_rows.bf16"
 # The programs look for the library beside themselves; what the build left behind in them is of no use elsewhere.
