@@ -74,6 +74,39 @@ __device__ SliceTop slice_top(const RowSource<Type>& source, const ThreadPick& m
   return top;
 }
 
+// Lists what reaches the floor of the lists of a row's slices, of which shared.sizes has the sizes. Returns how many. The
+// floor rises where they are too many; at least kListGoal stay above it then. All threads; barriers at both ends.
+static __device__ __noinline__ int32_t gather_lists(const uint64_t* row_lists, int32_t n_slices, uint64_t& floor_key) {
+  SampleShared& shared = sample_shared();
+  const int32_t share = kThreads / n_slices;  // threads to a slice
+  const int32_t from = threadIdx.x / share;
+  uint64_t floor = floor_key;
+#pragma unroll 1
+  while (true) {
+    if (threadIdx.x == 0) shared.list.count = 0;
+    __syncthreads();
+    const auto size = static_cast<int32_t>(shared.sizes[from]);
+#pragma unroll 1
+    for (int32_t first = threadIdx.x % share; first < size; first += share * kListLoads) {
+      uint64_t keys[kListLoads];
+#pragma unroll
+      for (int i = 0; i < kListLoads; ++i) {
+        const int32_t at = first + i * share;
+        keys[i] = at < size ? row_lists[from * kSliceListCapacity + at] : 0;
+      }
+#pragma unroll
+      for (int i = 0; i < kListLoads; ++i) {
+        if (keys[i] != 0 && keys[i] >= floor) push(shared.list, keys[i]);
+      }
+    }
+    __syncthreads();
+    if (shared.list.count <= kListCapacity) break;
+    floor = nth_key(kListCapacity, kListGoal);
+  }
+  floor_key = floor;
+  return static_cast<int32_t>(shared.list.count);
+}
+
 template <class Type, bool kNoise, bool kTop, bool kBoth>
 __global__ void __launch_bounds__(kThreads, 4)
     sample_kernel(const Call call, RowPick* picks, SlicePick* slice_picks, uint64_t* lists, const Outputs out) {
@@ -120,7 +153,6 @@ __global__ void __launch_bounds__(kThreads, 4)
   // The slice's answer.
   SliceTop top = slice_top(source, mine, way.way == Way::kGreedy, shared);
   int32_t n_list = listed ? static_cast<int32_t>(shared.list.count) : 0;
-  bool lost = false;  // part of the list
   RowPick& pick = picks[row_index];
 
   if (call.n_slices > 1) {
@@ -178,28 +210,8 @@ __global__ void __launch_bounds__(kThreads, 4)
     }
     if ((kTop || kBoth) && listed) {
       floor_key = warp_reduce(static_cast<unsigned long long>(one.floor_key), Max{});
-      if (threadIdx.x == 0) shared.list.count = 0;
       if (threadIdx.x < call.n_slices) shared.sizes[threadIdx.x] = one.n_list;
-      __syncthreads();
-      const int32_t share = kThreads / call.n_slices;  // threads to a slice
-      const int32_t from = threadIdx.x / share;
-#pragma unroll 1
-      for (int32_t first = threadIdx.x % share; first < static_cast<int32_t>(shared.sizes[from]);
-           first += share * kListLoads) {
-        uint64_t keys[kListLoads];
-#pragma unroll
-        for (int i = 0; i < kListLoads; ++i) {
-          const int32_t at = first + i * share;
-          keys[i] = at < static_cast<int32_t>(shared.sizes[from]) ? row_lists[from * kSliceListCapacity + at] : 0;
-        }
-#pragma unroll
-        for (int i = 0; i < kListLoads; ++i) {
-          if (keys[i] != 0 && keys[i] >= floor_key) push(shared.list, keys[i]);
-        }
-      }
-      __syncthreads();
-      lost = shared.list.count > kListCapacity;
-      n_list = static_cast<int32_t>(shared.list.count);
+      n_list = gather_lists(row_lists, call.n_slices, floor_key);
     }
   }
 
@@ -214,9 +226,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   } else if ((kTop || kBoth) && listed) {
     const RowContext finished = row;  // Why a copy: what is passed by reference would leave its registers for good.
     const ListedRow at{n_list, floor_key, call.exact_cut != 0, finished, pick};
-    if (lost) {
-      outcome.open = Open::kAll;
-    } else if (kBoth && way.way == Way::kBoth) {
+    if (kBoth && way.way == Way::kBoth) {
       outcome = finish_winner(at, n_best);
     } else {
       outcome = finish_top(at);
