@@ -166,11 +166,19 @@ __global__ void __launch_bounds__(kThreads, 4)
     } else if (threadIdx.x >= 32) {
       return;
     }
+    SlicePick& told = slices[slice];
     if (threadIdx.x == 0) {
-      slices[slice] = {{best}, n_best, floor_key, top.key, top.id, top.flags, static_cast<uint32_t>(n_list)};
+      told.n_best = n_best;
+      told.floor_key = floor_key;
+      told.top_key = top.key;
+      told.first = top.id;
+      told.flags = top.flags;
+      told.n_list = static_cast<uint32_t>(n_list);
     }
-    if (kBoth && way.way == Way::kBoth && threadIdx.x < kTopScores) {
-      slices[slice].best[threadIdx.x] = shared.best_scores[threadIdx.x];
+    if (kBoth && way.way == Way::kBoth) {
+      if (threadIdx.x < kTopScores) told.best[threadIdx.x] = shared.best_scores[threadIdx.x];
+    } else if (kNoise && threadIdx.x == 0) {
+      told.best[0] = best;
     }
     const auto n_slices = static_cast<uint32_t>(call.n_slices);
     if (!(listed ? last_to_arrive(&pick.arrivals, n_slices, &shared.flag) : last_warp(&pick.arrivals, n_slices)))
