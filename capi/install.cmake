@@ -3,7 +3,8 @@
 include(CMakePackageConfigHelpers)
 install(TARGETS tssample EXPORT tssample-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/tssample.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY capi/python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tssample/python FILES_MATCHING PATTERN "*.py")
+install(FILES capi/python/tssample.py capi/python/tssample_c.py capi/python/tssample_memory.py
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/tssample/python)
 # Why from the file's own place: `cmake --install --prefix` may put it anywhere.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   set(TSSAMPLE_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")

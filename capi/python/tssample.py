@@ -7,7 +7,8 @@
         print(result.tokens[0], result.logprobs[0])
 
 What each argument means is written in tssample.h. Arrays may be
-  - numpy arrays and whatever else has __array_interface__ (torch: tensor.numpy()),
+  - numpy arrays and whatever else has __array_interface__ (torch: tensor.numpy(); bf16 tensors have none:
+    tensor.view(torch.int16).numpy() with dtype="bf16"),
   - objects with the buffer protocol: array.array, bytes, bytearray, memoryview, mmap,
   - objects with __cuda_array_interface__, for a sampler on a GPU,
   - Pointer(address, shape, dtype, row_stride),
@@ -21,11 +22,11 @@ from array import array
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional
 
-from tssample_c import (ABI_VERSION, BF16, CALL_SAMPLE, CALL_VERIFY, CONFIG_CLUSTERS, CONFIG_PROGRAMMATIC_LAUNCH, DEVICE_AUTO,
-                        DEVICE_CPU, DEVICE_CUDA, ERROR_CUDA, ERROR_DEVICE, ERROR_INTERNAL, ERROR_INVALID_ARGUMENT,
-                        ERROR_NOT_PREPARED, ERROR_OUT_OF_MEMORY, ERROR_STRUCT_SIZE, ERROR_UNSUPPORTED, FP16, FP32,
-                        INT32, INT64, MAX_VOCAB, OK, PARAMS_SEEDED, ROW_EMPTY, ROW_INF, ROW_NAN, Capabilities, Library,
-                        TsError, call_number, load)  # noqa: F401
+from tssample_c import (ABI_VERSION, BF16, CALL_SAMPLE, CALL_VERIFY, CONFIG_CLUSTERS, CONFIG_PROGRAMMATIC_LAUNCH,
+                        DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA, ERROR_CUDA, ERROR_DEVICE, ERROR_INTERNAL,
+                        ERROR_INVALID_ARGUMENT, ERROR_NOT_PREPARED, ERROR_OUT_OF_MEMORY, ERROR_STRUCT_SIZE,
+                        ERROR_UNSUPPORTED, FP16, FP32, INT32, INT64, MAX_VOCAB, OK, PARAMS_SEEDED, ROW_EMPTY, ROW_INF,
+                        ROW_NAN, Capabilities, Library, TsError, call_number, load)  # noqa: F401
 from tssample_c import Broadcast, BroadcastCallback, Config, Draft, Params, Rows, SampleOut, Step, VerifyOut
 from tssample_memory import Pointer, host_list, memory
 
@@ -97,7 +98,7 @@ class Sampler:
     """Owns a ts_sampler. Close it with close(), a with block, or by dropping it.
 
     device: "auto", "cpu", "cuda" or "cuda:N". library: a path, or what load() returned. The other arguments are
-    fields of ts_config. Raises TsError, ValueError or TypeError; messages name the argument.
+    fields of ts_config. Raises TsError, ValueError or TypeError; messages name the argument. OSError: no library.
     """
 
     _handle = None
@@ -262,6 +263,7 @@ class Sampler:
         logits   [rows, vocab] or [requests, rows_per_request, vocab], any row stride; or flat, packed, with rows of
                  `vocab` (default: vocab_size) elements. float32, float16, or with dtype="bf16" uint16 or raw bytes.
         rows_per_request   default: that of the prepared step.
+        allow_mask   32-bit words [rows, words], a bit for an id, bit 0 of word 0 for id 0; ids past them are forbidden.
         want     names of the results wanted beside tokens, allocated as array.array: "logprobs", "ranks", "n_kept",
                  "row_flags". On a GPU give `out` instead.
         out      instead of `want`: SampleResult of buffers to write, at least one entry a row.
@@ -318,8 +320,11 @@ class Sampler:
             c.positions, c.positions_type = positions.address, _INDEX[positions.kind]
         c.allow_mask, c.mask_words, c.mask_stride = None, 0, 0
         if allow_mask is not None and n:
+            words, by_hand = (c.vocab + 31) // 32, isinstance(allow_mask, (list, tuple))
             allow_mask = memory("allow_mask", allow_mask, cuda, "I", _MASK_TYPES, "u4")
-            c.allow_mask, c.mask_words, c.mask_stride = allow_mask.matrix(rows, 0, (c.vocab + 31) // 32)
+            c.allow_mask, c.mask_words, c.mask_stride = allow_mask.matrix(rows, 0, words)
+            if by_hand and c.mask_words > words:  # arrays may have words to spare
+                raise ValueError(f"allow_mask: {c.mask_words} words a row; {c.vocab} ids are {words}, one bit an id")
         return n, rows, (logits, slots, positions, allow_mask)
 
     def _fill_out(self, result, struct, out, want, n_bad_rows, n, rows):

@@ -2,6 +2,7 @@
 """Turns what callers pass as arrays into address, element kind, shape and strides; nothing is copied but lists."""
 import ctypes
 import operator
+import sys
 from array import array
 from dataclasses import dataclass
 from typing import Tuple
@@ -100,6 +101,8 @@ def memory(name, source, on_cuda, list_code, types, read_bytes_as=None, writable
     """
     if isinstance(source, Pointer):
         m = _from_pointer(name, source)
+    elif _is_masked(source):
+        raise TypeError(f"{name}: masked arrays are not taken")
     elif getattr(source, "__cuda_array_interface__", None) is not None:
         if not on_cuda:
             raise TypeError(f"{name}: CUDA memory, but host memory is needed here")
@@ -162,6 +165,12 @@ def _from_interface(name, source, interface, writable):
     return Memory(name, address, typestr[1:], interface["shape"], interface.get("strides"), (source, interface))
 
 
+def _is_masked(source):
+    """Whether it is one of numpy's masked arrays, whose __array_interface__ does not tell of the mask."""
+    masked = sys.modules.get("numpy.ma")
+    return masked is not None and isinstance(source, masked.MaskedArray)
+
+
 def _from_list(name, source, list_code):
     shape = (len(source),)
     if source and isinstance(source[0], (list, tuple)):
@@ -170,6 +179,8 @@ def _from_list(name, source, list_code):
             raise ValueError(f"{name}: lists of different lengths")
         source = [value for row in source for value in row]
     try:
+        if any(isinstance(value, bool) for value in source):
+            raise TypeError
         values = array(list_code, source)
     except TypeError:
         raise TypeError(f"{name}: a list of integers is needed") from None

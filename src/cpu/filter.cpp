@@ -26,10 +26,11 @@ int32_t gather(const Row& row, uint64_t last_key, const IsHigh& is_high, uint32_
     const int32_t end = c * kChunk + chunk_size(row.vocab, c);
     for (int32_t id = c * kChunk; id < end; ++id) {
       const float logit = row.logits[id];
-      const bool taken =
-          (logit > kMinusInf) & is_high(logit) & (order_key(logit, static_cast<uint32_t>(id)) >= last_key);
+      // Why integers and no &&: without branches.
+      const int32_t taken = int32_t{logit > kMinusInf} & int32_t{is_high(logit)} &
+                            int32_t{order_key(logit, static_cast<uint32_t>(id)) >= last_key};
       ids[n_ids] = static_cast<uint32_t>(id);
-      n_ids += taken ? 1 : 0;
+      n_ids += taken;
     }
   }
   return n_ids;

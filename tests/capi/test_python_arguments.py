@@ -350,9 +350,19 @@ class Masks(Case):
         self.assertEqual(greedy_tokens(self.sampler, logits, 1, allow_mask=[2, 0, 0], positions=[5], n_valid=60), [1])
         self.assertEqual(greedy_tokens(self.sampler, logits, 1), [8])
 
+    @unittest.skipIf(numpy is None, "numpy is not installed")
+    def test_masked_arrays(self):
+        """Their mask would be lost, whatever they are given for."""
+        self.sampler.prepare_step([1], [0], GREEDY)
+        logits = random_rows(70, 1)
+        masked = numpy.ma.masked_array(numpy.array(logits, numpy.float32), mask=[True] + [False] * 69)
+        self.raises(TypeError, "logits: masked", self.sampler.sample, masked, [0])
+        self.raises(TypeError, "slots: masked", self.sampler.sample, logits, numpy.ma.masked_array([0], mask=[True]))
+
     def test_wrong_masks(self):
         self.sampler.prepare_step([1], [0], GREEDY)
         for kind, mask in ((TypeError, array("q", [1, 1, 1])), (TypeError, array("f", [1, 1, 1])),
                            (ValueError, array("I", [1, 1])), (ValueError, [1, 1, 1, 1]), (ValueError, [-1, 0, 0]),
-                           (ValueError, [[1, 1, 1], [1, 1, 1]]), (ValueError, b"12345")):
+                           (ValueError, [[1, 1, 1], [1, 1, 1]]), (ValueError, b"12345"),
+                           (TypeError, [True, False, True]), (TypeError, [[True] * 70]), (ValueError, [[1, 1, 1, 1]])):
             self.raises(kind, "allow_mask", self.sampler.sample, random_rows(70, 1), [0], allow_mask=mask)
