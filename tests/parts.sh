@@ -47,7 +47,7 @@ in_build() {
 
 # The kernels on the host, in two programs at once. Without the tests that take minutes there and run elsewhere.
 emulated() {
-  in_build dev emulator/emulated_compare --rows 2000 --large 0 --huge 0 --settings 6 --threads 1 \
+  in_build dev emulator/emulated_compare --rows 1200 --large 40 --huge 0 --settings 6 --threads 1 \
     --real tests/data/lm_rows_8x128256.bf16 >build/emulated_compare.log 2>&1 &
   compare=$!
   TS_TEST_DEVICE=cuda in_build dev emulator/emulated_kernel_tests \

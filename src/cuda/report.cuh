@@ -8,11 +8,11 @@
 #pragma once
 
 #include "contract/order.h"
-#include "contract/weight.h"
 #include "cuda/block.cuh"
 #include "cuda/ptx.cuh"
 #include "cuda/row_context.cuh"
 #include "cuda/tiles.cuh"
+#include "cuda/weight_sum.cuh"
 
 namespace ts::cuda {
 
@@ -60,11 +60,12 @@ __global__ void __launch_bounds__(kThreads, 4)
     for (int i = 0; i < kTileGroups<Type>; ++i) {
       float logits[kGroup];
       raw(i).unpack(logits);
-      if (!(raw(i).stored_top() <= kFloatMax)) raw(i).clean(logits);
+      const float top = raw(i).stored_top();
+      if (!(top <= kFloatMax)) raw(i).clean(logits);
+      mass += sum_of_weights(logits, top, pick.max, kLog2E);
+      if constexpr (kCounts) {
 #pragma unroll
-      for (int j = 0; j < kGroup; ++j) {
-        mass += weight(logits[j] - pick.max, kLog2E);
-        if constexpr (kCounts) {
+        for (int j = 0; j < kGroup; ++j) {
           const uint32_t id = static_cast<uint32_t>((first + i * kThreads) * kGroup + j);
           n_above += logits[j] > token_logit ? 1u : 0u;
           n_kept += logits[j] > kMinusInf && order_key(logits[j], id) >= pick.last_key &&

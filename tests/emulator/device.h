@@ -111,6 +111,7 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
   return votes;
 }
 inline int __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
+inline int __all_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) == 0xFFFFFFFFu; }
 
 template <class T, class U>
 T atomicAdd(T* at, U value) {
