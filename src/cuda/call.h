@@ -52,6 +52,7 @@ struct RowPick {
   uint32_t flags;     // kRow* bits
   uint32_t open;      // an Open: whether the exact kernel must decide
   uint32_t arrivals;  // blocks that are done with the row; 0 between kernels
+  uint32_t ended_rows;  // of verify: rows of the request that have their token, if this is its first; 0 between calls
   // Where top-p is left open: winners of ever smaller sets, each the best of what is in front of the one before.
   uint32_t n_contenders;
   uint32_t contenders[kMaxContenders];
@@ -86,14 +87,23 @@ struct RowTotals {
   uint32_t padding;
 };
 
-// Optional outputs; nullptr: not wanted.
+// The drafted chains of a verify call.
+struct Chains {
+  const int32_t* candidates;  // nullptr: none, a sample call
+  int64_t candidates_stride;
+  int32_t* accept_index;
+  int32_t* accept_length;
+};
+
+// Outputs; nullptr: not wanted.
 struct Outputs {
-  int32_t* tokens;
+  int32_t* tokens;  // those of verify: with -1 behind a chain's end, where the others are empty too
   float* logprobs;
   int32_t* ranks;
   int32_t* n_kept;
   uint32_t* row_flags;
   uint32_t* n_bad_rows;  // one word: the rows with flags are added to it
+  Chains chains;
 };
 
 constexpr int32_t kMaxSlices = 32;

@@ -14,6 +14,7 @@
 #include "cuda/mass.cuh"
 #include "cuda/ptx.cuh"
 #include "cuda/tiles.cuh"
+#include "cuda/verify.cuh"
 
 namespace ts::cuda {
 
@@ -309,10 +310,8 @@ __global__ void __launch_bounds__(kMaxClusterThreads, 2)
     pick.token = token;
     pick.flags = flags;
     pick.open = 0;
-    out.tokens[row_index] = static_cast<int32_t>(token);
-    if (out.row_flags != nullptr) out.row_flags[row_index] = flags;
-    if (out.n_bad_rows != nullptr && flags != 0) atomicAdd(out.n_bad_rows, 1u);
   }
+  if (rank == 0 && threadIdx.x < 32) end_row(call, picks, row_index, out);
 #endif
 }
 

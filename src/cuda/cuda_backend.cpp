@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "cuda/chains.h"
 #include "cuda/device.h"
 #include "cuda/graph_cache.h"
 #include "cuda/launch.h"
@@ -31,7 +30,10 @@ class CudaBackend final : public Backend {
         lists_(static_cast<size_t>(max_sliced_blocks()) * kSliceListCapacity * sizeof(uint64_t)),
         staging_(config.max_requests, programmatic_.supported),
         graphs_(config.max_graphs) {
-    load_kernels();
+    load_sample_kernels();
+    load_exact_kernels();
+    load_report_kernels();
+    load_write_slots_kernels();
     if ((config.flags & TS_CONFIG_CLUSTERS) != 0) {
       cluster_ = load_cluster_kernels(config.device_ordinal, tuning_.cluster, n_sm);
     }
@@ -52,7 +54,7 @@ class CudaBackend final : public Backend {
     LaunchList list(programmatic_);
     const bool graph = takes_graph(stream);
     add_rows(list, rows, way_of(step.plan, graph),
-             {out.tokens, out.logprobs, out.ranks, out.n_kept, out.row_flags, out.n_bad_rows});
+             {out.tokens, out.logprobs, out.ranks, out.n_kept, out.row_flags, out.n_bad_rows, {}});
     run(list, graph, stream);
   }
 
@@ -60,15 +62,15 @@ class CudaBackend final : public Backend {
               ts_stream stream) override {
     const DeviceScope scope(config_.device_ordinal);
     LaunchList list(programmatic_);
-    Outputs results{out.predict, out.logprobs, out.ranks, out.n_kept, out.row_flags, nullptr};
     const bool graph = takes_graph(stream);
-    add_rows(list, rows, way_of(step.plan, graph), results);
-    // Why only now: rows behind a chain's end do not count.
-    results.n_bad_rows = out.n_bad_rows;
-    launch_verify(list,
-                  {draft.candidates, draft.candidates_stride, rows.n_requests, rows.rows_per_request, out.predict,
-                   out.accept_index, out.accept_length},
-                  picks_.as<RowPick>(), results);
+    add_rows(list, rows, way_of(step.plan, graph),
+             {out.predict,
+              out.logprobs,
+              out.ranks,
+              out.n_kept,
+              out.row_flags,
+              out.n_bad_rows,
+              {draft.candidates, draft.candidates_stride, out.accept_index, out.accept_length}});
     run(list, graph, stream);
   }
 

@@ -13,6 +13,7 @@
 
 #include "cuda/exact_row.cuh"
 #include "cuda/ptx.cuh"
+#include "cuda/verify.cuh"
 
 namespace ts::cuda {
 
@@ -87,7 +88,8 @@ __device__ uint32_t winner_of_contenders(const ExactRow<Type>& exact, const RowC
 // n_parts blocks share a row with contenders; partials: room for a part each.
 template <class Type>
 __device__ void exact_row(const Call& call, int64_t row_index, int32_t part, int32_t n_parts, Masses* partials,
-                          RowPick& pick, const Outputs& out, ExactShared& shared) {
+                          RowPick* picks, const Outputs& out, ExactShared& shared) {
+  RowPick& pick = picks[row_index];
   const RowSource<Type> slice(call, row_index, part, n_parts);
   start(slice, shared);
   bool slot_in_pool;
@@ -137,8 +139,8 @@ __device__ void exact_row(const Call& call, int64_t row_index, int32_t part, int
     pick.last_key = last_key;
     pick.token = token;
     pick.open = 0;
-    out.tokens[row_index] = static_cast<int32_t>(token);
   }
+  if (threadIdx.x < 32) end_row(call, picks, row_index, out);
 }
 
 // partials: room for the masses of each block.
@@ -156,7 +158,7 @@ __global__ void __launch_bounds__(kExactThreads, 2)
   for (int32_t i = static_cast<int32_t>(blockIdx.x); i < n_open * n_parts; i += n_blocks) {
     const int64_t row_index = call.open_rows->rows[i / n_parts];
     exact_row<Type>(call, row_index, i % n_parts, n_parts, reinterpret_cast<Masses*>(partials) + i / n_parts * n_parts,
-                    picks[row_index], out, shared);
+                    picks, out, shared);
   }
   if (last_to_arrive(&call.open_rows->arrivals, gridDim.x, &shared.flag) && threadIdx.x == 0) call.open_rows->n = 0;
 }

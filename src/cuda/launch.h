@@ -9,7 +9,6 @@
 
 namespace ts::cuda {
 
-struct Chains;
 struct OwnersByValue;
 
 // Which of the sampling kernel's ways a route needs; greedy rows stand on any.
@@ -39,7 +38,6 @@ void launch_exact(LaunchList& list, int32_t logits_type, const Call& call, int32
                   float* partials, const Outputs& out);
 void launch_report(LaunchList& list, int32_t logits_type, const Call& call, int64_t n_rows, const RowPick* picks,
                    RowTotals* totals, const Outputs& out);
-void launch_verify(LaunchList& list, const Chains& chains, const RowPick* picks, const Outputs& results);
 
 // copied: a word of pinned host memory by its device address; becomes `sequence` when the kernel runs.
 void launch_write_slots(LaunchList& list, const int32_t* slots, const RequestState* states, int32_t n,
@@ -47,8 +45,11 @@ void launch_write_slots(LaunchList& list, const int32_t* slots, const RequestSta
 // The owners are copied before it returns, so a capture keeps them.
 void enqueue_owners(const OwnersByValue& owners, RequestState* pool, bool programmatic, cudaStream_t stream);
 
-// Loads every kernel onto the current device and sets its attributes, so that no later launch has to.
-void load_kernels();
+// Load kernels onto the current device and set their attributes, so that no later launch has to.
+void load_sample_kernels();
+void load_exact_kernels();
+void load_report_kernels();
+void load_write_slots_kernels();
 // The same for the cluster kernel, if the device has clusters.
 ClusterLimits load_cluster_kernels(int32_t device, const ClusterTuning& tuning, int32_t n_sm);
 

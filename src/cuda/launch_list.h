@@ -14,7 +14,7 @@
 
 namespace ts::cuda {
 
-constexpr int32_t kMaxLaunches = 5;
+constexpr int32_t kMaxLaunches = 3;
 constexpr int32_t kMaxArguments = 8;
 constexpr size_t kArgumentAlignment = 16;
 constexpr size_t kArgumentBytes = 512;

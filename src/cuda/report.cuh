@@ -34,7 +34,8 @@ __global__ void __launch_bounds__(kThreads, 4)
   const int32_t slice = blockIdx.x % call.n_slices;
   const RowPick pick = picks[row_index];
   RowTotals& total = totals[row_index];
-  if ((pick.flags & kRowEmpty) != 0) {
+  const bool behind = out.chains.candidates != nullptr && out.chains.accept_index[row_index] < 0;
+  if (behind || (pick.flags & kRowEmpty) != 0) {
     if (slice == 0 && threadIdx.x == 0) {
       if (out.logprobs != nullptr) out.logprobs[row_index] = __int_as_float(0x7FC00000);
       if (out.ranks != nullptr) out.ranks[row_index] = 0;

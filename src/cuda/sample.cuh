@@ -15,6 +15,7 @@
 #include "cuda/finish.cuh"
 #include "cuda/ptx.cuh"
 #include "cuda/stream.cuh"
+#include "cuda/verify.cuh"
 #include "cuda/winners.cuh"
 
 namespace ts::cuda {
@@ -249,14 +250,11 @@ __global__ void __launch_bounds__(kThreads, 4)
     pick.token = outcome.token;
     pick.flags = top.flags;
     pick.open = static_cast<uint32_t>(outcome.open);
-    if (outcome.open == Open::kNo) {
-      out.tokens[row_index] = static_cast<int32_t>(outcome.token);
-    } else {
+    if (outcome.open != Open::kNo) {
       call.open_rows->rows[atomicAdd(&call.open_rows->n, 1u)] = static_cast<uint32_t>(row_index);
     }
-    if (out.row_flags != nullptr) out.row_flags[row_index] = top.flags;
-    if (out.n_bad_rows != nullptr && top.flags != 0) atomicAdd(out.n_bad_rows, 1u);
   }
+  if (outcome.open == Open::kNo && threadIdx.x < 32) end_row(call, picks, row_index, out);
 }
 
 }  // namespace ts::cuda

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes every kernel known to the fake runtime, and runs them on the emulator.
-#include "cuda/chains.h"
 #include "cuda/cluster.cuh"
 #include "cuda/exact.cuh"
 #include "cuda/owners.h"
@@ -12,7 +11,6 @@
 namespace ts::cuda {
 
 // Of the files that launch them: headers with kernels that are no templates have one user.
-void verify_kernel(Chains chains, const RowPick* picks, Outputs results);
 void write_slots_kernel(const int32_t* slots, const RequestState* states, int32_t n, RequestState* pool,
                         volatile uint64_t* copied, uint64_t sequence);
 void write_owners_kernel(OwnersByValue owners, RequestState* pool);
@@ -36,7 +34,6 @@ const bool kernels_known = [] {
   add_kernels<Fp32>();
   add_kernels<Bf16>();
   add_kernels<Fp16>();
-  fake::add_kernel(verify_kernel);
   fake::add_kernel(write_slots_kernel);
   fake::add_kernel(write_owners_kernel);
   fake::runtime().execute = [](const fake::Work& work) {
