@@ -49,9 +49,9 @@ struct RowPick {
   float min_distance;
   float max;
   uint32_t token;
-  uint32_t flags;     // kRow* bits
-  uint32_t open;      // an Open: whether the exact kernel must decide
-  uint32_t arrivals;  // blocks that are done with the row; 0 between kernels
+  uint32_t flags;       // kRow* bits
+  uint32_t open;        // an Open: whether the exact kernel must decide
+  uint32_t arrivals;    // blocks that are done with the row; 0 between kernels
   uint32_t ended_rows;  // of verify: rows of the request that have their token, if this is its first; 0 between calls
   // Where top-p is left open: winners of ever smaller sets, each the best of what is in front of the one before.
   uint32_t n_contenders;

@@ -13,7 +13,8 @@
 namespace ts::cuda {
 
 // By one warp, with all that the rows left visible to it.
-__device__ inline void judge_chain(const RowPick* picks, uint32_t request, int32_t rows_per_request, const Outputs& out) {
+__device__ inline void judge_chain(const RowPick* picks, uint32_t request, int32_t rows_per_request,
+                                   const Outputs& out) {
   const Chains& chains = out.chains;
   const int32_t* candidates = chains.candidates + request * chains.candidates_stride;
   const int64_t first = static_cast<int64_t>(request) * rows_per_request;

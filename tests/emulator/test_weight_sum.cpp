@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of a group's weights, as the kernels form them, against the contract's weights one by one. By the emulator, since
 // the CPU backend has no such sums.
-#include "cuda/weight_sum.cuh"
-
 #include <cmath>
 #include <random>
 #include <vector>
 
+#include "cuda/weight_sum.cuh"
 #include "emulator.h"
 #include "support/catch.h"
 
@@ -51,8 +50,8 @@ TEST_CASE("weight_sum: equals the weights' sum", "[weight]") {
   const auto uniform = [&] { return static_cast<float>(rng() >> 40) * 0x1p-24f; };
   // Distances in powers of two where a branch, a rounding or the range ends, and their neighbours.
   std::vector<float> edges;
-  for (const float z : {0.0f, 0x1p-149f, 0x1p-30f, 0x1p-24f, 1.0f, 15.0f, 16.0f, 17.0f, 18.0f, 19.0f, 20.0f, 21.0f, 23.0f,
-                        24.0f, 38.0f, 39.0f, 40.0f, 41.0f, 1e30f, HUGE_VALF}) {
+  for (const float z : {0.0f,  0x1p-149f, 0x1p-30f, 0x1p-24f, 1.0f,  15.0f, 16.0f, 17.0f, 18.0f, 19.0f,
+                        20.0f, 21.0f,     23.0f,    24.0f,    38.0f, 39.0f, 40.0f, 41.0f, 1e30f, HUGE_VALF}) {
     edges.insert(edges.end(), {-std::nextafter(z, 0.0f), -z, -std::nextafter(z, HUGE_VALF)});
   }
   int64_t n = 0;
