@@ -26,7 +26,8 @@
  *   Errors        Each call returns TS_OK or an error code; ts_last_error() then names the argument.
  *                 After an error the sampler is exactly as before the call, nothing was enqueued and no
  *                 output was written. (TS_ERROR_CUDA means that the device or its driver failed: what was
- *                 enqueued before it stays, and outputs are undefined.) No call aborts, exits, prints or throws.
+ *                 enqueued before it stays, and outputs are undefined.) No call aborts, exits or throws, and none prints, but prepare_step where
+ *                 TSSAMPLE_LOG_PLAN asks for it.
  *   Stream        Work is ordered on the `stream` argument (a cudaStream_t; NULL is the default stream).
  *                 The CPU backend ignores it and has finished when the call returns. Calls on one sampler share
  *                 its scratch memory: those on different streams are for the caller to order. No call but
@@ -41,8 +42,10 @@
  *                 emergency pool (72 KB): load the library once.
  *   Precision     Scores are l / T in fp64: from |l| / T of about 1e15 on, noise is lost in the rounding, and equal
  *                 logits give the lowest id. Weights are of the fp32 difference l - l_max: gaps above FLT_MAX
- *                 count as FLT_MAX for min_p and as no weight for top_p. Against real numbers the cut of top_p is
- *                 exact to about 4e-8 of the probability, that of min_p to 8e-7. A log-probability may be -inf.
+ *                 count as FLT_MAX for min_p and as no weight for top_p. Against real numbers the cut of min_p is at
+ *                 min_p times 1 + e, |e| <= 1.2e-7 (1 + |ln min_p|): 1e-6 for 1e-3, 1.1e-5 for 1e-38. That of top_p is
+ *                 within 2e-7 of p in absolute probability for rows of language models, and within 7e-6 for any
+ *                 row (4 million ids, most of it in weights near 2^-39). A log-probability may be -inf.
  *   Determinism   A token depends on the row's logits, mask, parameters, seed and position alone: never
  *                 on other rows, the batch size, the route, the backend or the machine. The rules, to
  *                 the bit, are in src/contract/.
@@ -125,11 +128,11 @@ enum { TS_INT32 = 0, TS_INT64 = 1 };
 /* What this build can do on this machine. Filled by ts_get_capabilities. */
 typedef struct ts_capabilities {
   uint32_t struct_size;   /* in: sizeof(ts_capabilities) of the caller */
-  uint32_t devices;       /* bit TS_DEVICE_CPU, bit TS_DEVICE_CUDA: backends in this build */
+  uint32_t devices;       /* 1u << TS_DEVICE_CPU, 1u << TS_DEVICE_CUDA: backends in this build */
   int32_t n_cuda_devices; /* GPUs that a sampler can be created on; 0 without driver, GPU or CUDA build */
   int32_t auto_device;    /* what TS_DEVICE_AUTO chooses now: TS_DEVICE_CPU or TS_DEVICE_CUDA */
-  uint32_t logits_types;  /* bits TS_FP32, TS_BF16, TS_FP16 */
-  uint32_t index_types;   /* bits TS_INT32, TS_INT64 */
+  uint32_t logits_types;  /* 1u << TS_FP32, 1u << TS_BF16, 1u << TS_FP16 */
+  uint32_t index_types;   /* 1u << TS_INT32, 1u << TS_INT64 */
   int32_t max_vocab;      /* TS_MAX_VOCAB of the library */
   int32_t abi_version;    /* TS_ABI_VERSION of the library */
 } ts_capabilities;
@@ -179,7 +182,8 @@ typedef struct ts_config {
  * Environment, read here and only here:
  *   TSSAMPLE_FORCE_ROUTE=NAME  every step takes this route (a name that ts_sampler_step_route gives);
  *                              prepare_step returns UNSUPPORTED for a step that the route cannot serve, having a
- *                              filter that the name lacks. "mixed+min_p" serves every step.
+ *                              filter that the name lacks. "mixed+min_p" serves every step. Another name, "none"
+ *                              too, is INVALID_ARGUMENT here.
  *   TSSAMPLE_LOG_PLAN=1        (any value but "" and 0) prepare_step writes one line about each step's plan to stderr.
  * In builds with CUDA, prepare_step, sample and verify are NVTX ranges ("tssample sample", ...) for the profiler that
  * runs the process, if one does; it is looked for here (NVTX_INJECTION64_PATH, which profilers set).
@@ -243,7 +247,8 @@ typedef struct ts_step {
  * the slot was never used or was released. First use and recycling are the same thing, and a step of known requests
  * writes nothing: a known request's params are not looked at. Other params for the same id in the same slot are
  * ignored, not an error: they cannot change during a request's life; to change them, release the slot first. Request
- * ids are the caller's choice, but a new request needs an id of its own.
+ * ids are the caller's choice, but a new request needs an id of its own: of requests without a seed of their own, the
+ * id and ts_config.seed make the noise, so ids that begin anew with the process repeat it unless ts_config.seed differs.
  *   sampler  written.     step  HOST, read during the call.
  * Stream: slots are written in stream order, with nothing enqueued when no request is new; never waits (CUDA: new
  * owners go through a ring of pinned buffers, and as kernel parameters while the ring is busy). In a stream capture the
@@ -260,7 +265,8 @@ TS_API ts_status ts_sampler_prepare_step(ts_sampler* sampler, const ts_step* ste
 TS_API ts_status ts_sampler_release_slots(ts_sampler* sampler, const void* slots, int32_t slots_type, int32_t n);
 
 /* The route selected by the last prepare_step: "greedy", "plain", "top_k", "top_k_top_p", "top_p" or "mixed",
- * with "+min_p" appended when a row uses min_p; "none" before the first step and after an empty one.
+ * with "+min_p" appended when a row uses min_p; "none" before the first step and after an empty or forgotten one; after
+ * ts_sampler_prepare_capture that of its variant.
  * Every route gives the same tokens; the name is for logs and tests. Static, never NULL.
  * Stream: none. Thread: as prepare_step. Errors: none. */
 TS_API const char* ts_sampler_step_route(const ts_sampler* sampler);
@@ -388,7 +394,8 @@ TS_API const char* ts_capture_variant_name(int32_t call, int32_t index);
 
 /* Makes the next sample or verify calls take the way of `variant`, whatever the slots hold, so that the caller can
  * warm up and capture them: any slots of the pool are then allowed. No slot is written; a slot that was never used
- * samples greedily. Lasts until ts_sampler_reset_capture, which forgets the prepared step.
+ * samples greedily. The step prepared before is forgotten; lasts until the next ts_sampler_prepare_step, or
+ * ts_sampler_reset_capture, which leaves no step prepared.
  *   n_requests, rows_per_request   as in ts_step, both >= 1.     variant   HOST, one of the names above.
  * TSSAMPLE_FORCE_ROUTE does not apply here. Stream: `stream` is for backends that prepare device state; none does yet.
  * Thread: as prepare_step. Errors: INVALID_ARGUMENT; reset_capture: only a NULL sampler. */

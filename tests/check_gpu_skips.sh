@@ -26,7 +26,7 @@ for program in kernel_tests stats_tests unit_tests; do
   echo "$said" | grep -q '^skipped: ' || fail "$program does not say skipped"
   echo "$said" | grep -qi passed && fail "$program says passed"
 done
-for program in compare capture_test stream_test owned_graphs; do
+for program in compare capture_test stream_test owned_graphs launches; do
   [ -f "$1/tests/gpu/$program" ] || continue
   said=$("$1/tests/gpu/$program")
   [ $? = 77 ] || fail "$program does not end with 77"

@@ -63,6 +63,7 @@ for tool in $tools; do
   check "$tool" capture "$prebuilt/capture_test" --replays 5
   check "$tool" producer "$prebuilt/stream_test" --producer 1
   check "$tool" owned-graphs "$prebuilt/owned_graphs" --replays 4
+  check "$tool" launches "$prebuilt/launches"
   check "$tool" kernels "$prebuilt/kernel_tests" "B6*,C2*,D2*,E1*,F4*,golden rows: all in one call"
 done
 

@@ -7,7 +7,8 @@
 // 1/32 below the maximum, which finds the bin that the cut falls into; one lists that bin's candidates, on which block_cut
 // goes on (if they are too many, over the row); one more draws.
 // Bytes: 1 to 5 reads of an open row, mostly from L2. Open rows come from a list: none, no work.
-// Why not clusters: beside a kernel that holds most of the multiprocessors a cluster may not find room (FAULTS.md D5).
+// Why not clusters: beside a kernel that holds most of the multiprocessors a cluster may not find room (FAULTS.md D5), and
+// they were no faster here; where the caller allows them, few rows go to the cluster kernel and never come here.
 // Measured (H200, V 128256, bf16, 512 real rows with top-p .9, 84 to 98 of them open, ncu): 28 us alone, commit bf4c8d6.
 #pragma once
 

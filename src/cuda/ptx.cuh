@@ -23,8 +23,8 @@ __device__ inline uint32_t max_or_nan_fp16x2(uint32_t a, uint32_t b) {
   return m;
 }
 
-// 2^z with a relative error of 2^-22.5 and log2(x) with an absolute one of 2^-22 for x in (0.5, 2), else a relative one of
-// 2^-22 (PTX ISA, ex2.approx and lg2.approx); subnormals are 0.
+// 2^z with a relative error of at most 2^-22 (two units in the last place) and log2(x) with an absolute one of 2^-22 for x in
+// (0.5, 2), else a relative one of 2^-22 (PTX ISA, ex2.approx and lg2.approx); subnormals are 0.
 __device__ inline float exp2_approx(float z) {
   float p;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(p) : "f"(z));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log-probability, rank and size of the kept set of the chosen tokens, where asked for.
 //
-// Method: integer weights at temperature 1 relative to the row's maximum, which the stream has found, summed by
-// n_slices blocks a row with integer atomics; the row's last block takes the logarithm. Bytes: the logits once more. Floor on an H200: bytes / 4.3 TB/s, after the
-// kernel in front; its weights need the maximum, so they cannot be summed by the pass that finds it.
+// Method: integer weights at temperature 1 relative to the row's maximum, which the stream has found (weight_sum.cuh), summed
+// by n_slices blocks a row with integer atomics; the row's last block takes the logarithm. Bytes: the logits once more. Floor
+// on an H200: bytes / 4.3 TB/s, after the kernel in front; its weights need the maximum, so they cannot be summed by the pass
+// that finds it.
 // Measured (H200, V 128256, bf16, 512 rows, commit 0eb48ff): 71 us for log-probabilities alone, of 32 that reading takes.
 #pragma once
 
