@@ -4,8 +4,8 @@
 // Method: one pass over the logits finds the largest, draws the coarse noise and bounds the best score from below; the few ids
 // that reach the bound are scored exactly. What is kept is a prefix of the order, so a winner that is kept is the row's token;
 // if it is not, what is in front of it is drawn from again. Whether it is: the exact weight of what is in front.
-// Bytes: the logits once. Floor on an H200: bytes / 4.3 TB/s. Measured (V 128256, bf16, top-p .9, clusters of 16, commit 467a096): 1
-// row 12 us, 8 rows 16, 32 rows 35, where sample and exact kernels take 24, 35 and 48.
+// Bytes: the logits once. Floor on an H200: bytes / 4.3 TB/s. Measured (V 128256, bf16, top-p .9, clusters of
+// 16, commit 467a096): 1 row 12 us, 8 rows 16, 32 rows 35, where sample and exact kernels take 24, 35 and 48.
 // Order and ties: contract/order.h. Needs compute capability 9.0; the launch guarantees that a
 // cluster's blocks are resident together, so they may wait for each other.
 #pragma once

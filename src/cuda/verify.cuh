@@ -3,8 +3,8 @@
 // request's drafted chain against the rows' tokens. Contract section 5.
 //
 // Method: rows of a request are counted as they end, in whichever kernel; the warp that ends the last one takes a row a lane.
-// Bytes: a few words a row. Floor: an atomic and two reads from L2 behind the last row, about 1 us; not measured. Why no kernel of its own:
-// it would be a launch more, and the report kernel would read rows that are behind a chain's end.
+// Bytes: a few words a row. Floor: an atomic and two reads from L2 behind the last row, about 1 us; not measured.
+// Why no kernel of its own: it would be a launch more, and the report kernel would read rows behind a chain's end.
 #pragma once
 
 #include "contract/convert.h"
