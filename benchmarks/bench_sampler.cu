@@ -28,6 +28,7 @@ namespace {
 using ts::bench::check;
 
 constexpr int32_t kVocab = 128256;
+constexpr int32_t kMaskWords = kVocab / 32;
 constexpr size_t kRotation = size_t{256} << 20;
 constexpr int kReplays = 15;
 
@@ -37,7 +38,7 @@ bool contains(const std::string& list, const std::string& name) {
 
 struct Op {
   const char* name;
-  bool logprobs;
+  bool logprobs, mask;
   int32_t rows_per_request;
   // Parameters of request r.
   ts_request_params (*params)(int32_t r);
@@ -87,17 +88,20 @@ ts_request_params mixed(int32_t r) {
   }
 }
 
-constexpr Op kOps[] = {{"greedy", false, 1, greedy},
-                       {"plain", false, 1, plain},
-                       {"top_k", false, 1, top_k},
-                       {"top_k_top_p", false, 1, top_k_top_p},
-                       {"top_k100_top_p", false, 1, top_k100_top_p},
-                       {"top_p", false, 1, top_p},
-                       {"min_p", false, 1, min_p},
-                       {"mixed", false, 1, mixed},
-                       {"plain+logprob", true, 1, plain},
-                       {"top_p+logprob", true, 1, top_p},
-                       {"verify4", false, 4, plain}};
+// Masked rows may take half of the ids, drawn for each row.
+constexpr Op kOps[] = {{"greedy", false, false, 1, greedy},
+                       {"plain", false, false, 1, plain},
+                       {"top_k", false, false, 1, top_k},
+                       {"top_k_top_p", false, false, 1, top_k_top_p},
+                       {"top_k100_top_p", false, false, 1, top_k100_top_p},
+                       {"top_p", false, false, 1, top_p},
+                       {"min_p", false, false, 1, min_p},
+                       {"mixed", false, false, 1, mixed},
+                       {"plain+logprob", true, false, 1, plain},
+                       {"top_p+logprob", true, false, 1, top_p},
+                       {"plain+mask", false, true, 1, plain},
+                       {"top_p+mask", false, true, 1, top_p},
+                       {"verify4", false, false, 4, plain}};
 
 struct Times {
   double median, p5, p95;
@@ -232,7 +236,7 @@ int main(int argc, char** argv) {
   ts_sampler* sampler = nullptr;
   check(ts_sampler_create(&config, &sampler), "create");
   uint64_t next_id = 1;
-  int32_t *tokens, *index, *length, *candidates, *slots, *positions, *read_out;
+  int32_t *tokens, *index, *length, *candidates, *slots, *positions, *read_out, *mask;
   float* logprobs;
   for (int32_t** array : {&tokens, &index, &length, &candidates, &slots, &positions, &read_out}) {
     check(cudaMalloc(array, 4096 * 4), "alloc");
@@ -242,6 +246,12 @@ int main(int argc, char** argv) {
   std::vector<int32_t> identity(1024);
   for (int32_t i = 0; i < 1024; ++i) identity[static_cast<size_t>(i)] = i;
   check(cudaMemcpy(slots, identity.data(), 4096, cudaMemcpyHostToDevice), "slots");
+
+  std::vector<uint32_t> allowed(size_t{512} * kMaskWords);
+  std::mt19937 half(11);
+  for (uint32_t& word : allowed) word = half();
+  check(cudaMalloc(&mask, allowed.size() * 4), "alloc");
+  check(cudaMemcpy(mask, allowed.data(), allowed.size() * 4, cudaMemcpyHostToDevice), "mask");
 
   for (const std::string data : {"real", "synthetic", "flat"}) {
     if (!contains(want_data, data)) continue;
@@ -313,6 +323,7 @@ int main(int argc, char** argv) {
             rows.logits_type = type == "bf16" ? TS_BF16 : type == "fp16" ? TS_FP16 : TS_FP32;
             rows.slots = slots;
             rows.positions = positions;
+            if (op.mask) rows.allow_mask = mask;
             const auto begin = std::chrono::steady_clock::now();
             if (op.rows_per_request > 1) {
               ts_draft draft{};
