@@ -313,7 +313,7 @@ __global__ void __launch_bounds__(kMaxClusterThreads, 2)
     pick.flags = flags;
     pick.open = 0;
   }
-  if (rank == 0 && threadIdx.x < 32) end_row(call, picks, row_index, out);
+  if (rank == 0 && threadIdx.x < 32) end_row(call, picks, row_index, token, flags, out);
 #endif
 }
 

@@ -141,7 +141,7 @@ __device__ void exact_row(const Call& call, int64_t row_index, int32_t part, int
     pick.token = token;
     pick.open = 0;
   }
-  if (threadIdx.x < 32) end_row(call, picks, row_index, out);
+  if (threadIdx.x < 32) end_row(call, picks, row_index, token, pick.flags, out);
 }
 
 // partials: room for the masses of each block.

@@ -75,13 +75,12 @@ __device__ SliceTop slice_top(const RowSource<Type>& source, const ThreadPick& m
   return top;
 }
 
-// Lists what reaches the floor of the lists of a row's slices, of which shared.sizes has the sizes. Returns how many. The
-// floor rises where they are too many; at least kListGoal stay above it then. All threads; barriers at both ends.
-static __device__ __noinline__ int32_t gather_lists(const uint64_t* row_lists, int32_t n_slices, uint64_t& floor_key) {
+// Lists what reaches the floor of the lists of a row's slices, of which shared.sizes has the sizes. Returns the list's
+// floor, which rises where they are too many; at least kListGoal stay above it then. All threads; barriers at both ends.
+static __device__ __noinline__ uint64_t gather_lists(const uint64_t* row_lists, int32_t n_slices, uint64_t floor) {
   SampleShared& shared = sample_shared();
   const int32_t share = kThreads / n_slices;  // threads to a slice
   const int32_t from = threadIdx.x / share;
-  uint64_t floor = floor_key;
 #pragma unroll 1
   while (true) {
     if (threadIdx.x == 0) shared.list.count = 0;
@@ -104,8 +103,7 @@ static __device__ __noinline__ int32_t gather_lists(const uint64_t* row_lists, i
     if (shared.list.count <= kListCapacity) break;
     floor = nth_key(kListCapacity, kListGoal);
   }
-  floor_key = floor;
-  return static_cast<int32_t>(shared.list.count);
+  return floor;
 }
 
 template <class Type, bool kNoise, bool kTop, bool kBoth>
@@ -220,7 +218,8 @@ __global__ void __launch_bounds__(kThreads, 4)
     if ((kTop || kBoth) && listed) {
       floor_key = warp_reduce(static_cast<unsigned long long>(one.floor_key), Max{});
       if (threadIdx.x < call.n_slices) shared.sizes[threadIdx.x] = one.n_list;
-      n_list = gather_lists(row_lists, call.n_slices, floor_key);
+      floor_key = gather_lists(row_lists, call.n_slices, floor_key);
+      n_list = static_cast<int32_t>(shared.list.count);
     }
   }
 
@@ -254,7 +253,7 @@ __global__ void __launch_bounds__(kThreads, 4)
       call.open_rows->rows[atomicAdd(&call.open_rows->n, 1u)] = static_cast<uint32_t>(row_index);
     }
   }
-  if (outcome.open == Open::kNo && threadIdx.x < 32) end_row(call, picks, row_index, out);
+  if (outcome.open == Open::kNo && threadIdx.x < 32) end_row(call, picks, row_index, outcome.token, top.flags, out);
 }
 
 }  // namespace ts::cuda

@@ -50,12 +50,13 @@ __device__ inline void judge_chain(const RowPick* picks, uint32_t request, int32
   if (out.n_bad_rows != nullptr && n_bad_rows != 0) atomicAdd(out.n_bad_rows, static_cast<uint32_t>(n_bad_rows));
 }
 
-// A row's pick is complete: writes its outputs, or counts it for its request. By one warp, whose first lane wrote the pick.
-__device__ inline void end_row(const Call& call, RowPick* picks, int64_t row_index, const Outputs& out) {
+// A row's pick is complete: writes its outputs, or counts it for its request. By one warp, whose first lane wrote the pick;
+// that lane gives what it wrote, for the stores need not wait for a read of it.
+__device__ inline void end_row(const Call& call, RowPick* picks, int64_t row_index, uint32_t token, uint32_t flags,
+                               const Outputs& out) {
   if (out.chains.candidates == nullptr) {
     if (threadIdx.x % 32 != 0) return;
-    const uint32_t flags = picks[row_index].flags;
-    out.tokens[row_index] = static_cast<int32_t>(picks[row_index].token);
+    out.tokens[row_index] = static_cast<int32_t>(token);
     if (out.row_flags != nullptr) out.row_flags[row_index] = flags;
     if (out.n_bad_rows != nullptr && flags != 0) atomicAdd(out.n_bad_rows, 1u);
     return;
